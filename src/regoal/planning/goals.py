@@ -1,0 +1,54 @@
+"""Atoms and goals as values: equal by content, hashable, in a fixed order."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+
+class Atom(NamedTuple):
+    """A ground atom: a predicate applied to objects, all by name and in lower case."""
+
+    predicate: str
+    objects: tuple[str, ...]
+
+    def __str__(self) -> str:
+        """The atom as PDDL writes it, e.g. `(on a b)`."""
+        return f"({' '.join((self.predicate, *self.objects))})"
+
+
+@dataclass(frozen=True)
+class Goal:
+    """A conjunction of ground literals: `atoms` must hold, `negative` must not.
+
+    Equal literals make equal goals, so that a goal can key a dict (paper, "Classical Planning";
+    negative literals go beyond the paper).
+    """
+
+    atoms: frozenset[Atom]
+    negative: frozenset[Atom] = field(default=frozenset())
+
+    @classmethod
+    def of(cls, atoms: Iterable[Atom], negative: Iterable[Atom] = ()) -> "Goal":
+        """The goal with these literals, in any order."""
+        return cls(frozenset(atoms), frozenset(negative))
+
+    def __len__(self) -> int:
+        """How many literals the goal has, |g|."""
+        return len(self.atoms) + len(self.negative)
+
+    def __str__(self) -> str:
+        """The goal as PDDL writes it, atoms in sorted order."""
+        literals = [str(atom) for atom in sorted(self.atoms)]
+        literals += [f"(not {atom})" for atom in sorted(self.negative)]
+        return f"(and {' '.join(literals)})" if literals else "(and)"
+
+    def literals(self) -> Iterator[tuple[Atom, bool]]:
+        """Every literal as (atom, positive), in an order that does not depend on hashing."""
+        for atom in sorted(self.atoms):
+            yield atom, True
+        for atom in sorted(self.negative):
+            yield atom, False
+
+    def holds_in(self, atoms: frozenset[Atom]) -> bool:
+        """Whether a state with exactly these true atoms is a goal state."""
+        return self.atoms <= atoms and self.negative.isdisjoint(atoms)
