@@ -1,0 +1,115 @@
+"""Every number of the paper as frozen dataclasses, and the two presets `PAPER` and `LAPTOP`."""
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+Hindsight = Literal["lifted", "propositional", "state"]
+HINDSIGHTS: tuple[Hindsight, ...] = ("lifted", "propositional", "state")
+
+
+@dataclass(frozen=True, kw_only=True)
+class LinearDecay:
+    """A value that falls (or rises) linearly over some episodes, then stays."""
+
+    start: float
+    """Value in the first episode."""
+    end: float
+    """Value from episode `episodes` on."""
+    episodes: int
+    """How many episodes the change takes."""
+
+    def __post_init__(self) -> None:
+        if self.episodes < 1:
+            raise ValueError(f"a decay takes at least one episode, got {self.episodes}")
+        if min(self.start, self.end) <= 0:
+            raise ValueError(f"a decay stays above zero, got {self.start} to {self.end}")
+
+    def __call__(self, episode: int) -> float:
+        """The value in `episode`, counted from 0.
+
+        >>> LinearDecay(start=1.0, end=0.1, episodes=600)(300)
+        0.55
+        """
+        share = min(episode / self.episodes, 1.0)
+        return self.start + share * (self.end - self.start)
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainConfig:
+    """How to train. Every default is the paper's ("Hyperparameters") unless its text says otherwise."""
+
+    hindsight: Hindsight = "lifted"
+    """Which goals missed trajectories are relabelled with (paper, "Hindsight Experience Replay
+    Variations")."""
+    seed: int = 0
+    """One seed for the weights, the choice of problems, exploration, replay and ties."""
+    episodes: int = 600
+    """Most episodes; the paper stops after 12 hours instead."""
+    embedding_size: int = 32
+    """Numbers an object's embedding has."""
+    layers: int = 100
+    """Rounds of message passing; all share their weights."""
+    learning_rate: LinearDecay = field(
+        default_factory=lambda: LinearDecay(start=1e-3, end=1e-6, episodes=300)
+    )
+    """Adam's step size over the episodes."""
+    temperature: LinearDecay = field(
+        default_factory=lambda: LinearDecay(start=1.0, end=0.1, episodes=600)
+    )
+    """Boltzmann temperature over the episodes, in units of Q."""
+    discount: float = 0.999
+    """What a reward one step later is worth."""
+    updates: int = 32
+    """Optimisation steps an episode."""
+    batch_size: int = 32
+    """Transitions an optimisation step."""
+    huber_delta: float = 1.0
+    """TD error from which the loss grows linearly."""
+    replay_capacity: int = 1000
+    """Transitions kept; the oldest makes room."""
+    priority_exponent: float = 0.6
+    """How strongly large TD errors are preferred when sampling (0 samples uniformly)."""
+    priority_weight: float = 0.4
+    """How much of that preference the importance weights take back (1 takes back all)."""
+    trajectories: int = 4
+    """Trajectories an episode, each of a problem drawn at random."""
+    horizon: int = 100
+    """Most actions in a training trajectory."""
+    gradient_norm: float = 0.0
+    """Gradients are scaled down to this norm; 0 leaves them alone, as in the paper."""
+    validate_every: int = 5
+    """Episodes between two validations (not in the paper)."""
+    validation_steps: int = 300
+    """Most actions for a validation problem (not in the paper; its test limit is 1000)."""
+    patience: int = 5
+    """Training ends when this many validations in a row were complete and found no better policy;
+    0 never ends early (not in the paper)."""
+
+    def __post_init__(self) -> None:
+        if self.hindsight not in HINDSIGHTS:
+            raise ValueError(f"hindsight must be one of {HINDSIGHTS}, got {self.hindsight!r}")
+        if not 0.0 < self.discount <= 1.0:
+            raise ValueError(f"discount must lie in (0, 1], got {self.discount}")
+        for name in ("episodes", "embedding_size", "layers", "updates", "batch_size",
+                     "replay_capacity", "trajectories", "horizon", "validate_every",
+                     "validation_steps"):  # fmt: skip
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}")
+        for name in ("huber_delta",):
+            if getattr(self, name) <= 0:
+                raise ValueError(f"{name} must be positive, got {getattr(self, name)}")
+        for name in ("priority_exponent", "priority_weight", "gradient_norm", "patience"):
+            if getattr(self, name) < 0:
+                raise ValueError(f"{name} must not be negative, got {getattr(self, name)}")
+
+
+PAPER = TrainConfig()
+
+LAPTOP = TrainConfig(
+    layers=30,
+    temperature=LinearDecay(start=1.0, end=0.1, episodes=100),
+)
+"""For two CPU cores: fewer layers and faster schedules, found on training and validation splits
+(docs/log.md); one preset for all domains."""
+
+PRESETS = {"paper": PAPER, "laptop": LAPTOP}

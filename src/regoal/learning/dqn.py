@@ -1,0 +1,201 @@
+"""DQN with hindsight: the learner and the training loop (paper, "Deep Q-Network for GCRL")."""
+
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from regoal.config import TrainConfig
+from regoal.learning import td_learning
+from regoal.learning.hindsight import HindsightGoal, hindsight_goals, relabel
+from regoal.learning.replay import Replay, Sample
+from regoal.learning.rollout import rollout
+from regoal.learning.trajectory import Trajectory, Transition
+from regoal.networks.encoding import Encoder
+from regoal.networks.q_network import QNetwork
+from regoal.planning.goals import Goal
+from regoal.planning.task import State, Task
+
+
+@dataclass(frozen=True)
+class Streams:
+    """Independent random streams: one more draw in one shifts no other."""
+
+    problems: np.random.Generator
+    exploration: np.random.Generator
+    hindsight: np.random.Generator
+    replay: np.random.Generator
+    depth: np.random.Generator
+    ties: np.random.Generator
+
+    @classmethod
+    def from_seed(cls, seed: int) -> "Streams":
+        """All streams from one seed."""
+        return cls(*(np.random.default_rng(s) for s in np.random.SeedSequence(seed).spawn(6)))
+
+
+@dataclass(frozen=True)
+class EpisodeStats:
+    """What happened in one episode."""
+
+    episode: int
+    """Counted from 1."""
+    trajectories: int
+    solved: int
+    """Trajectories that reached the problem's own goal."""
+    parts: int
+    """Relabelled parts of trajectories, stored for replay."""
+    transitions: int
+    """Steps in all parts together."""
+    goal_size: float
+    """Mean number of literals of the parts' goals."""
+    trajectory_length: float
+    """Mean number of steps of the parts."""
+    loss: float
+    """Mean loss of the optimisation steps; 0 while there is nothing to learn from."""
+    temperature: float
+    learning_rate: float
+    explore_seconds: float
+    optimise_seconds: float
+
+
+class Learner:
+    """The online and the target network, and one optimisation step on a sample."""
+
+    def __init__(self, network: QNetwork, encoder: Encoder, config: TrainConfig) -> None:
+        self.config = config
+        self.encoder = encoder
+        self.online = network
+        self.target = QNetwork(network.relations, network.embedding_size, seed=0)
+        self.target.requires_grad_(False)
+        self.optimizer = torch.optim.Adam(network.parameters(), lr=config.learning_rate.start)
+        self._target_values: dict[tuple[State, Goal], float] = {}
+        self.sync_target()
+
+    def sync_target(self) -> None:
+        """Copy the online weights into the target network; its remembered values end."""
+        self.target.load_state_dict(self.online.state_dict())
+        self._target_values.clear()
+
+    def q_values(self, pairs: Sequence[tuple[State, Goal]]) -> list[Tensor]:
+        """Q-values of every applicable action of each pair, from the online network."""
+        return self.online.q_values(self.encoder.batch(pairs), self.config.layers)
+
+    def update(self, sample: Sample, depth: int) -> tuple[float, Tensor]:
+        """One optimisation step; the loss is taken after `depth` layers too (paper, "Model").
+
+        Returns the loss and the TD errors [B] of the last layer.
+        """
+        config = self.config
+        solved = torch.tensor([t.solved for t in sample.transitions])
+        next_value = self._next_values(sample.transitions)
+        target = td_learning.td_target(next_value, solved, discount=config.discount)
+        weight = torch.from_numpy(sample.weights).float()
+        values = self._values(sample.transitions, depth)
+        errors = [td_learning.td_error(value, target) for value in values]
+        losses = [
+            td_learning.weighted_mean(
+                td_learning.huber_loss(error, delta=config.huber_delta), weight
+            )
+            for error in errors
+        ]
+        loss = torch.stack(losses).sum()
+        self.optimizer.zero_grad(set_to_none=True)
+        loss.backward()
+        if config.gradient_norm:
+            torch.nn.utils.clip_grad_norm_(self.online.parameters(), config.gradient_norm)
+        self.optimizer.step()
+        return loss.item(), errors[-1].detach()
+
+    def _values(self, transitions: Sequence[Transition], depth: int) -> list[Tensor]:
+        """Q(s, a, g) [B] after `depth` layers and after all."""
+        batch = self.encoder.batch((t.state, t.goal) for t in transitions)
+        starts = np.cumsum((0, *batch.action_counts[:-1]))
+        chosen = torch.from_numpy(starts + [t.action for t in transitions])
+        depths = sorted({depth, self.config.layers})
+        return [q[chosen] for q in self.online(batch, depths)]
+
+    def _next_values(self, transitions: Sequence[Transition]) -> Tensor:
+        """max_a' Q(s', a', g) [B] of the target network, computed once between two syncs."""
+        known = self._target_values
+        pairs = [(t.next_state, t.goal) for t in transitions]
+        unknown = list(
+            dict.fromkeys(
+                pair
+                for pair, t in zip(pairs, transitions, strict=True)
+                if not t.solved and pair not in known
+            )
+        )
+        if unknown:
+            values = self.target.q_values(self.encoder.batch(unknown), self.config.layers)
+            known.update((p, float(q.max())) for p, q in zip(unknown, values, strict=True))
+        return torch.tensor([known.get(pair, 0.0) for pair in pairs])
+
+
+def train(
+    tasks: Sequence[Task],
+    learner: Learner,
+    replay: Replay,
+    streams: Streams,
+    first_episode: int = 0,
+) -> Iterator[EpisodeStats]:
+    """Train until `config.episodes`; after each episode everything may be saved or evaluated."""
+    config = learner.config
+    hindsight_goal = hindsight_goals(config.hindsight, streams.hindsight)
+    for episode in range(first_episode, config.episodes):
+        start = time.perf_counter()
+        temperature = config.temperature(episode)
+        chosen = [tasks[i] for i in streams.problems.integers(len(tasks), size=config.trajectories)]
+        trajectories = rollout(
+            chosen,
+            learner.q_values,
+            learner.encoder,
+            temperature=temperature,
+            horizon=config.horizon,
+            rng=streams.exploration,
+        )
+        parts = [part for t in trajectories for part in relabel(t, hindsight_goal)]
+        for part in parts:
+            replay.extend(part.transitions())
+        explored = time.perf_counter()
+        learning_rate = config.learning_rate(episode)
+        losses = _optimise(learner, replay, streams, learning_rate)
+        learner.sync_target()
+        yield EpisodeStats(
+            episode=episode + 1,
+            trajectories=len(trajectories),
+            solved=sum(t.solved for t in trajectories),
+            parts=len(parts),
+            transitions=sum(len(part) for part in parts),
+            goal_size=_mean([len(part.goal) for part in parts]),
+            trajectory_length=_mean([len(part) for part in parts]),
+            loss=_mean(losses),
+            temperature=temperature,
+            learning_rate=learning_rate,
+            explore_seconds=explored - start,
+            optimise_seconds=time.perf_counter() - explored,
+        )
+
+
+def _optimise(
+    learner: Learner, replay: Replay, streams: Streams, learning_rate: float
+) -> list[float]:
+    """The optimisation steps of one episode; returns their losses."""
+    config = learner.config
+    for group in learner.optimizer.param_groups:
+        group["lr"] = learning_rate
+    losses = []
+    for _ in range(config.updates if len(replay) else 0):
+        sample = replay.sample(config.batch_size, streams.replay)
+        depth = int(streams.depth.integers(1, config.layers)) if config.layers > 1 else 1
+        loss, errors = learner.update(sample, depth)
+        replay.update(sample.slots, td_learning.priority(errors).double().numpy())
+        losses.append(loss)
+    return losses
+
+
+def _mean(values: Sequence[float]) -> float:
+    return float(np.mean(values)) if values else 0.0

@@ -1,0 +1,94 @@
+"""Goals that were reached after all (paper, "Hindsight Experience Replay Variations").
+
+The three variants differ in one function, `HindsightGoal(s, g)`; the loop around it exists once.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from regoal.learning.trajectory import Trajectory
+from regoal.planning.goals import Goal
+from regoal.planning.lifting import GoalLifter
+from regoal.planning.task import State, Task
+
+HindsightGoal = Callable[[State, Goal], Goal | None]
+"""A goal that holds in the state, derived from the original one; None where there is none (⊥)."""
+
+
+def state_goal(state: State, goal: Goal) -> Goal:
+    """The whole state, static atoms included (paper, "State HER")."""
+    del goal
+    return Goal(state.atoms)
+
+
+def propositional_goal(state: State, goal: Goal) -> Goal | None:
+    """The largest part of the goal that holds: g ∩ s (paper, "Propositional HER")."""
+    achieved = Goal(
+        frozenset(atom for atom in goal.atoms if state.holds(atom)),
+        frozenset(atom for atom in goal.negative if not state.holds(atom)),
+    )
+    return achieved if len(achieved) else None
+
+
+@dataclass
+class LiftedGoals:
+    """Ground(arg max |ĝ|) over the lifted subgoals of Algorithm 1 (paper, "Lifted HER").
+
+    Where the original goal holds it is its own largest grounding. Which of several groundings is
+    taken is drawn from `rng`.
+    """
+
+    rng: np.random.Generator
+    exhausted: int = 0
+    """How often the search budget ended before the largest subgoal was certain."""
+    _lifters: dict[Task, GoalLifter] = field(default_factory=dict)
+
+    def __call__(self, state: State, goal: Goal) -> Goal | None:
+        """The hindsight goal for a state reached under `goal`."""
+        if state.satisfies(goal):
+            return goal if len(goal) else None
+        lifter = self._lifters.get(state.task)
+        if lifter is None:
+            lifter = self._lifters[state.task] = GoalLifter(goal, state.task)
+        found = lifter.hindsight(state.atoms, self.rng)
+        return found
+
+
+def hindsight_goals(name: str, rng: np.random.Generator) -> HindsightGoal:
+    """The variant called `name`, one of `config.HINDSIGHTS`."""
+    table: dict[str, HindsightGoal] = {
+        "state": state_goal,
+        "propositional": propositional_goal,
+        "lifted": LiftedGoals(rng),
+    }
+    return table[name]
+
+
+def relabel(trajectory: Trajectory, hindsight_goal: HindsightGoal) -> Iterator[Trajectory]:
+    """Cut a trajectory into parts that reach a hindsight goal, from the back, longest first.
+
+    The parts are cycle-free and do not overlap (neighbours may share a state), and each reaches
+    its goal in its last state only.
+    """
+    end = len(trajectory)
+    while end > 0:
+        goal = hindsight_goal(trajectory.states[end], trajectory.goal)
+        start = end if goal is None else first_state(trajectory, goal, end)
+        if goal is not None and start < end:
+            yield trajectory.part(start, end, goal)
+        end = min(start, end - 1)
+
+
+def first_state(trajectory: Trajectory, goal: Goal, end: int) -> int:
+    """How far back the part that ends in state `end` reaches without a cycle or a goal state."""
+    seen = {trajectory.states[end]}
+    start = end
+    while start > 0:
+        before = trajectory.states[start - 1]
+        if before in seen or before.satisfies(goal):
+            break
+        seen.add(before)
+        start -= 1
+    return start

@@ -1,0 +1,81 @@
+"""Prioritized experience replay (Schaul et al., ICLR 2016) over the last transitions."""
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from regoal.learning.trajectory import Transition
+
+Floats = npt.NDArray[np.float64]
+Slots = npt.NDArray[np.int64]
+
+
+class Sample(NamedTuple):
+    """A batch: where each transition lies, the transitions, and their importance weights [B]."""
+
+    slots: Slots
+    transitions: list[Transition]
+    weights: Floats
+
+
+class Replay:
+    """The last `capacity` transitions; the oldest makes room for the newest.
+
+    Transition i is drawn with probability p_i^α / Σ p^α and weighted by (n P(i))^-β / max.
+    A new transition has the largest priority so far, so that it is soon seen.
+    """
+
+    def __init__(self, capacity: int, *, exponent: float, weight: float) -> None:
+        self.capacity = capacity
+        self.exponent = exponent
+        self.weight = weight
+        self.transitions: list[Transition] = []
+        self.priorities: Floats = np.zeros(capacity)
+        self.next_slot = 0
+        self.largest = 1.0
+
+    def __len__(self) -> int:
+        """How many transitions are kept."""
+        return len(self.transitions)
+
+    def extend(self, transitions: Iterable[Transition]) -> None:
+        """Add transitions, the oldest ones making room."""
+        for transition in transitions:
+            if len(self.transitions) < self.capacity:
+                self.transitions.append(transition)
+            else:
+                self.transitions[self.next_slot] = transition
+            self.priorities[self.next_slot] = self.largest
+            self.next_slot = (self.next_slot + 1) % self.capacity
+
+    def probabilities(self) -> Floats:
+        """P(i) of every kept transition, [n]."""
+        scaled = self.priorities[: len(self)] ** self.exponent
+        return np.asarray(scaled / scaled.sum())
+
+    def sample(self, batch_size: int, rng: np.random.Generator) -> Sample:
+        """Draw transitions with replacement. Raises `ValueError` when there are none."""
+        if not self.transitions:
+            raise ValueError("cannot sample from an empty replay buffer")
+        probabilities = self.probabilities()
+        slots = rng.choice(len(self), size=batch_size, p=probabilities)
+        weights = (len(self) * probabilities[slots]) ** -self.weight
+        return Sample(slots, [self.transitions[i] for i in slots], weights / weights.max())
+
+    def update(self, slots: Slots, priorities: Floats) -> None:
+        """Set the priorities of sampled transitions, which must be positive."""
+        self.priorities[slots] = priorities
+        self.largest = max(self.largest, float(priorities.max()))
+
+    def faults(self) -> list[str]:
+        """Broken invariants, none when sound."""
+        n = len(self)
+        checks = {
+            f"{n} transitions exceed the capacity {self.capacity}": n > self.capacity,
+            "a kept transition has no priority": bool((self.priorities[:n] <= 0).any()),
+            "an empty slot has a priority": bool(self.priorities[n:].any()),
+            "the largest priority is too small": n > 0 and self.priorities.max() > self.largest,
+        }
+        return [fault for fault, found in checks.items() if found]

@@ -1,0 +1,57 @@
+"""Boltzmann exploration: several trajectories side by side, one forward pass a step."""
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import numpy.typing as npt
+from torch import Tensor
+
+from regoal.learning.trajectory import Trajectory
+from regoal.networks.encoding import Encoder
+from regoal.planning.goals import Goal
+from regoal.planning.task import DUMMY_ACTION, State, Task
+
+QValues = Callable[[Sequence[tuple[State, Goal]]], list[Tensor]]
+"""Q-values of the applicable actions of each (state, goal), in their order."""
+
+
+def boltzmann(q_values: Tensor, temperature: float) -> npt.NDArray[np.float64]:
+    """π(a | s, g) ∝ exp(Q(s, a, g) / T), [actions] (paper, "Experience Generation")."""
+    scaled = q_values.double().numpy() / temperature
+    odds = np.exp(scaled - scaled.max())
+    return np.asarray(odds / odds.sum())
+
+
+def rollout(
+    tasks: Sequence[Task],
+    q_values: QValues,
+    encoder: Encoder,
+    *,
+    temperature: float,
+    horizon: int,
+    rng: np.random.Generator,
+) -> list[Trajectory]:
+    """One trajectory a task, from its initial state until its goal, a dead end or the horizon."""
+    states = [[task.initial_state] for task in tasks]
+    actions: list[list[int]] = [[] for _ in tasks]
+    active = [i for i, task in enumerate(tasks) if not task.initial_state.satisfies(task.goal)]
+    for _ in range(horizon):
+        if not active:
+            break
+        values = q_values([(states[i][-1], tasks[i].goal) for i in active])
+        for i, q in zip(active, values, strict=True):
+            action = int(rng.choice(len(q), p=boltzmann(q, temperature)))
+            applicable = encoder.state(states[i][-1]).actions
+            actions[i].append(action)
+            states[i].append(tasks[i].successor(states[i][-1], applicable[action]))
+        active = [i for i in active if not _ended(tasks[i], states[i][-1], encoder)]
+    return [
+        Trajectory(tuple(s), tuple(a), task.goal)
+        for s, a, task in zip(states, actions, tasks, strict=True)
+    ]
+
+
+def _ended(task: Task, state: State, encoder: Encoder) -> bool:
+    # From a dead end only the dummy action leads on, to the same state: no part of a trajectory
+    # may hold such a step, so that nothing is lost by stopping.
+    return state.satisfies(task.goal) or encoder.state(state).actions[0] is DUMMY_ACTION

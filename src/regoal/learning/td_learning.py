@@ -1,0 +1,44 @@
+"""The mathematics of DQN as pure functions of tensors (paper, "Optimization").
+
+Shapes by letter: B transitions of a batch.
+"""
+
+import torch
+from torch import Tensor
+
+
+def td_target(next_value: Tensor, solved: Tensor, *, discount: float) -> Tensor:
+    """y = r + γ max_a' Q(s', a', g) with r = -1, [B]; a step that reaches its goal has no future.
+
+    `next_value` [B] is the maximum over the next state's actions, `solved` [B] is bool.
+    """
+    _check_same_shape(next_value, solved)
+    return -1.0 + discount * next_value.masked_fill(solved, 0.0)
+
+
+def td_error(value: Tensor, target: Tensor) -> Tensor:
+    """Q(s, a, g) - y, [B], signed; no gradient flows into the target."""
+    _check_same_shape(value, target)
+    return value - target.detach()
+
+
+def huber_loss(error: Tensor, *, delta: float) -> Tensor:
+    """½e² up to |e| = δ, then δ(|e| - ½δ), [B] (Huber 1964; the paper has δ = 1)."""
+    size = error.abs()
+    return torch.where(size <= delta, 0.5 * error**2, delta * (size - 0.5 * delta))
+
+
+def weighted_mean(loss: Tensor, weight: Tensor) -> Tensor:
+    """The mean of the losses [B], each times its importance weight [B]; a scalar."""
+    _check_same_shape(loss, weight)
+    return (loss * weight).mean()
+
+
+def priority(error: Tensor) -> Tensor:
+    """|TD error| [B], unweighted and plus a little, so that no transition is forgotten."""
+    return error.detach().abs() + 1e-6
+
+
+def _check_same_shape(a: Tensor, b: Tensor) -> None:
+    if a.shape != b.shape:
+        raise ValueError(f"shapes differ: {tuple(a.shape)} and {tuple(b.shape)}")

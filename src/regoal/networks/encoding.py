@@ -1,0 +1,272 @@
+"""(state, applicable actions, goal) as relations over nodes, and many of them as one batch.
+
+The input of the network is S_s ∪ S_A(s) ∪ S_g over O ∪ {o_a : a applicable} (paper, "Q-value
+Predictions"): the state's atoms, one atom P_A(o_a, o_1, ..., o_n) an applicable action, and the
+goal's atoms under predicates of their own. Nodes are the task's objects, then one an action.
+
+A 0-ary atom has no argument to send a message to, so that it holds for every node: it becomes
+one unary atom a node. Types are unary relations. Names never meet, since a relation is a pair
+(kind, name).
+
+Shapes by letter: A atoms of one relation, K its arity, M arguments of all atoms, N nodes,
+B instances.
+"""
+
+from collections import OrderedDict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from regoal.planning.goals import Atom, Goal
+from regoal.planning.task import DUMMY_ACTION, Domain, GroundAction, State, Task
+
+Longs = npt.NDArray[np.int64]
+
+
+class Relation(NamedTuple):
+    """A relation symbol of the network's input."""
+
+    kind: str
+    """`type`, `state`, `action`, `goal` or `goal-not` (a negative goal literal)."""
+    name: str
+    arity: int
+    """Arguments in the input: an action's own node counts, a 0-ary predicate has one (a node)."""
+
+
+class Encoded(NamedTuple):
+    """One part of the input: atoms in the order of the relations.
+
+    `counts` [R] atoms a relation; `args` [M] nodes, relation after relation, atom after atom.
+    """
+
+    counts: Longs
+    args: Longs
+
+
+@dataclass(frozen=True)
+class EncodedState:
+    """A state with its applicable actions, to be joined with any goal."""
+
+    objects: int
+    actions: tuple[GroundAction, ...]
+    fixed: Encoded
+    """Types and static atoms, shared by all states of a task."""
+    changing: Encoded
+    """The other atoms, and the applicable actions."""
+
+    @property
+    def nodes(self) -> int:
+        """Objects and action nodes together."""
+        return self.objects + len(self.actions)
+
+
+class Shard(NamedTuple):
+    """Some whole instances of a batch: which atoms of each relation, and which nodes."""
+
+    begin: Longs
+    end: Longs
+    first_node: int
+    last_node: int
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Several instances as one graph without edges between them."""
+
+    counts: Longs
+    """[R] atoms a relation."""
+    sizes: Longs
+    """[R] arguments of these atoms."""
+    args: Tensor
+    """[M] int64 nodes; relation after relation, and within one, instance after instance."""
+    nodes: int
+    instance_counts: Longs
+    """[B, R] atoms an instance and relation."""
+    node_counts: Longs
+    """[B] nodes an instance."""
+    object_nodes: Tensor
+    """[O] int64 nodes that are objects of a state."""
+    object_instance: Tensor
+    """[O] int64 instance of each of them."""
+    action_nodes: Tensor
+    """[Q] int64 nodes that stand for applicable actions, instance after instance."""
+    action_instance: Tensor
+    """[Q] int64 instance of each of them."""
+    action_counts: tuple[int, ...]
+    """[B] applicable actions an instance."""
+
+    def shards(self, count: int) -> list["Shard"]:
+        """Cut the batch into at most `count` runs of whole instances of about equal work."""
+        work = np.cumsum(self.instance_counts.sum(axis=1) + self.node_counts)
+        cuts = np.searchsorted(work, work[-1] * np.arange(1, count) / count)
+        bounds = np.unique([0, *cuts, len(self.node_counts)])
+        atoms = np.vstack([np.zeros_like(self.counts), np.cumsum(self.instance_counts, axis=0)])
+        nodes = np.concatenate([[0], np.cumsum(self.node_counts)])
+        return [
+            Shard(atoms[first], atoms[last], int(nodes[first]), int(nodes[last]))
+            for first, last in pairwise(bounds)
+        ]
+
+
+def relations_of(domain: Domain) -> tuple[Relation, ...]:
+    """Every relation that an input of this domain may hold, in a fixed order (paper, S')."""
+    types = [Relation("type", name, 1) for name in domain.types]
+    predicates = [(name, max(arity, 1)) for name, arity in domain.predicates]
+    actions = [Relation("action", name, arity + 1) for name, arity in domain.actions]
+    return (
+        *types,
+        *(Relation("state", *p) for p in predicates),
+        *actions,
+        *(Relation("goal", *p) for p in predicates),
+        *(Relation("goal-not", *p) for p in predicates),
+    )
+
+
+class Encoder:
+    """Turns states and goals of one domain into index arrays, each state once.
+
+    `index` finds a relation's position by (kind, name) of a symbol of the domain at hand; where a
+    policy meets a domain with other names, it maps those names. Symbols that it lacks are left out.
+    """
+
+    def __init__(
+        self,
+        relations: Sequence[Relation],
+        index: Mapping[tuple[str, str], int] | None = None,
+        *,
+        remember: int = 20_000,
+    ) -> None:
+        self.relations = tuple(relations)
+        self.index = index or {(r.kind, r.name): i for i, r in enumerate(self.relations)}
+        self._arity = np.array([r.arity for r in self.relations], dtype=np.int64)
+        self._fixed: dict[Task, tuple[Encoded, list[str]]] = {}
+        self._states: OrderedDict[State, EncodedState] = OrderedDict()
+        self._remember = remember
+
+    def state(self, state: State) -> EncodedState:
+        """The state's atoms and applicable actions; remembered, as most are asked for again."""
+        known = self._states.get(state)
+        if known is not None:
+            self._states.move_to_end(state)
+            return known
+        encoded = self._encode_state(state)
+        self._states[state] = encoded
+        if len(self._states) > self._remember:
+            self._states.popitem(last=False)
+        return encoded
+
+    def goal(self, goal: Goal, state: State) -> Encoded:
+        """The goal's literals for a state with the same objects."""
+        rows = _Rows(len(self.relations))
+        nodes = range(self.state(state).nodes)
+        for atom, positive in goal.literals():
+            self._add_atom(rows, "goal" if positive else "goal-not", atom, state.task, nodes)
+        return rows.pack(self._arity)
+
+    def batch(self, pairs: Iterable[tuple[State, Goal]]) -> Batch:
+        """Join the inputs of several (state, goal) pairs into one graph."""
+        pairs = list(pairs)
+        states = [self.state(state) for state, _ in pairs]
+        parts = [x.fixed for x in states] + [x.changing for x in states]
+        parts += [self.goal(goal, state) for state, goal in pairs]
+        nodes = np.array([x.nodes for x in states], dtype=np.int64)
+        objects = np.array([x.objects for x in states], dtype=np.int64)
+        offsets = np.cumsum(nodes) - nodes
+        args, part_counts = self._join(parts, np.tile(offsets, 3))
+        instance_counts = part_counts.reshape(3, len(states), -1).sum(axis=0)
+        counts = instance_counts.sum(axis=0)
+        instance = np.repeat(np.arange(len(states)), nodes)
+        is_object = np.arange(nodes.sum()) - offsets[instance] < objects[instance]
+        object_nodes, action_nodes = np.flatnonzero(is_object), np.flatnonzero(~is_object)
+        return Batch(
+            counts=counts,
+            sizes=counts * self._arity,
+            args=torch.from_numpy(args),
+            nodes=int(nodes.sum()),
+            instance_counts=instance_counts,
+            node_counts=nodes,
+            object_nodes=torch.from_numpy(object_nodes),
+            object_instance=torch.from_numpy(instance[object_nodes]),
+            action_nodes=torch.from_numpy(action_nodes),
+            action_instance=torch.from_numpy(instance[action_nodes]),
+            action_counts=tuple((nodes - objects).tolist()),
+        )
+
+    def _encode_state(self, state: State) -> EncodedState:
+        task = state.task
+        fixed, nullary = self._fixed_part(task)
+        actions = task.applicable_actions(state)
+        nodes = range(len(task.objects) + len(actions))
+        rows = _Rows(len(self.relations))
+        for atom in sorted(state.fluent_atoms):
+            self._add_atom(rows, "state", atom, task, nodes)
+        for name in nullary:
+            self._add_atom(rows, "state", Atom(name, ()), task, nodes)
+        for node, action in enumerate(actions, start=len(task.objects)):
+            if action is not DUMMY_ACTION:
+                arguments = [task.object_index[name] for name in action.objects]
+                rows.add(self.index["action", action.name], [node, *arguments])
+        return EncodedState(len(task.objects), actions, fixed, rows.pack(self._arity))
+
+    def _fixed_part(self, task: Task) -> tuple[Encoded, list[str]]:
+        """Types and static atoms, and the names of static atoms without arguments."""
+        if task not in self._fixed:
+            rows = _Rows(len(self.relations))
+            for name, types in task.types_of.items():
+                for of_type in types:
+                    self._add_atom(rows, "type", Atom(of_type, (name,)), task, ())
+            static = sorted(task.static_atoms)
+            for atom in static:
+                if atom.objects:
+                    self._add_atom(rows, "state", atom, task, ())
+            nullary = [atom.predicate for atom in static if not atom.objects]
+            self._fixed[task] = rows.pack(self._arity), nullary
+        return self._fixed[task]
+
+    def _add_atom(
+        self, rows: "_Rows", kind: str, atom: Atom, task: Task, nodes: Iterable[int]
+    ) -> None:
+        relation = self.index.get((kind, atom.predicate))
+        if relation is None:
+            return
+        index = task.object_index
+        rows.add(relation, [index[name] for name in atom.objects] if atom.objects else nodes)
+
+    def _join(self, parts: Sequence[Encoded], offsets: Longs) -> tuple[Longs, Longs]:
+        """One list of arguments in the order of the relations, and the atoms of each part.
+
+        Within a relation the order is that of the instances, as no relation stands in two kinds
+        of parts of one instance.
+        """
+        counts = np.stack([part.counts for part in parts])
+        sizes = counts * self._arity
+        relation = np.repeat(np.tile(np.arange(len(self._arity)), len(parts)), sizes.ravel())
+        args = np.concatenate([part.args for part in parts])
+        args += np.repeat(offsets, sizes.sum(axis=1))
+        order = np.argsort(relation.astype(np.int16), kind="stable")
+        return args[order], counts
+
+
+class _Rows:
+    """Arguments of atoms, collected by relation."""
+
+    def __init__(self, relations: int) -> None:
+        self._relations = relations
+        self._rows: dict[int, list[int]] = {}
+
+    def add(self, relation: int, nodes: Iterable[int]) -> None:
+        self._rows.setdefault(relation, []).extend(nodes)
+
+    def pack(self, arity: Longs) -> Encoded:
+        counts = np.zeros(self._relations, dtype=np.int64)
+        args: list[int] = []
+        for relation in sorted(self._rows):
+            counts[relation] = len(self._rows[relation]) // arity[relation]
+            args.extend(self._rows[relation])
+        return Encoded(counts, np.array(args, dtype=np.int64))

@@ -1,0 +1,302 @@
+"""The kernel in C: built at first use where there is a compiler, and called through ctypes.
+
+It reads the weights as one vector (parameters.py) and handles shards of a batch, whole instances
+each, in threads beside each other; the weights' gradients are summed in the order of the shards,
+so that the result depends on the number of threads but not on their timing.
+"""
+
+import ctypes
+import hashlib
+import logging
+import math
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from regoal.networks.encoding import Batch
+from regoal.networks.parameters import Layout
+
+SOURCE = Path(__file__).with_name("rgnn_kernel.c")
+FLAGS = ("-O3", "-march=native", "-fno-math-errno", "-ffp-contract=fast", "-shared", "-fPIC")
+DOUBLE = ("-DDOUBLE", "-DREAL=double", "-DINTEGER=int64_t")
+MAX_WIDTH = 1024
+LANES = 16
+
+log = logging.getLogger(__name__)
+_threads = 1
+_pool: ThreadPoolExecutor | None = None
+
+
+def use_threads(count: int) -> None:
+    """How many shards of a batch run beside each other, at least one."""
+    global _threads, _pool  # noqa: PLW0603
+    if count != _threads:
+        _threads = count
+        _pool = ThreadPoolExecutor(count) if count > 1 else None
+
+
+def fits(weights: Tensor, layout: Layout) -> bool:
+    """Whether the kernel can stand in for the reference: on a CPU, compiled, widths supported."""
+    return (
+        weights.device.type == "cpu"
+        and weights.dtype in (torch.float32, torch.float64)
+        and layout.size % LANES == 0
+        and max(2, *layout.arities, 2) * layout.size <= MAX_WIDTH
+        and os.environ.get("REGOAL_KERNEL") != "0"
+        and library(weights.dtype == torch.float64) is not None
+    )
+
+
+@cache
+def library(double: bool = False) -> ctypes.CDLL | None:
+    """The compiled kernel, or None (said once) where it cannot be built."""
+    flags = FLAGS + (DOUBLE if double else ())
+    compiler = shutil.which(os.environ.get("CC", "cc")) or shutil.which("gcc")
+    if compiler is None:
+        log.warning("no C compiler found: training runs several times slower without the kernel")
+        return None
+    try:
+        return ctypes.CDLL(str(_build(compiler, flags)))
+    except (OSError, subprocess.SubprocessError) as error:
+        log.warning("the C kernel does not build (%s): running without it", error)
+        return None
+
+
+def _build(compiler: str, flags: Sequence[str]) -> Path:
+    """Compile once for each source, compiler, flags and processor; later calls find the file."""
+    cpu = Path("/proc/cpuinfo")
+    identity = [SOURCE.read_text(), compiler, *flags, os.uname().machine]
+    if cpu.exists():
+        identity += sorted({x for x in cpu.read_text().splitlines() if x.startswith("flags")})
+    digest = hashlib.sha256("\0".join(identity).encode()).hexdigest()[:16]
+    folder = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "regoal"
+    path = folder / f"kernel-{digest}.so"
+    if not path.exists():
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=folder) as temporary:
+            built = Path(temporary) / "kernel.so"
+            command = [compiler, *flags, "-o", str(built), str(SOURCE), "-lm"]
+            subprocess.run(command, check=True, capture_output=True, timeout=120)
+            built.replace(path)
+    return path
+
+
+class _Network(ctypes.Structure):
+    _fields_ = (
+        ("size", ctypes.c_int64),
+        ("relations", ctypes.c_int64),
+        ("arity", ctypes.c_void_p),
+        ("weights", ctypes.c_void_p),
+        ("message_at", ctypes.c_void_p),
+        ("update_at", ctypes.c_int64),
+        ("norm_at", ctypes.c_int64),
+    )
+
+
+class _Graph(ctypes.Structure):
+    _fields_ = (
+        ("nodes", ctypes.c_int64),
+        ("arguments", ctypes.c_int64),
+        ("args", ctypes.c_void_p),
+        ("args_at", ctypes.c_void_p),
+        ("atom_begin", ctypes.c_void_p),
+        ("atom_end", ctypes.c_void_p),
+        ("node_begin", ctypes.c_int64),
+        ("node_end", ctypes.c_int64),
+    )
+
+
+class _Saved(ctypes.Structure):
+    _fields_ = tuple(
+        (name, ctypes.c_void_p)
+        for name in (
+            "embeddings", "strongest", "winner", "hidden", "update", "normal", "deviation",
+        )
+    )  # fmt: skip
+
+
+class _Call(NamedTuple):
+    """A batch as the kernel takes it; `keep` holds the arrays that the structures point into."""
+
+    network: _Network
+    shards: list[_Graph]
+    keep: list[Any]
+
+
+def embed(weights: Tensor, layout: Layout, batch: Batch, depths: Sequence[int]) -> list[Tensor]:
+    """As `rgnn.embed_reference`; where messages are equally strong, the first gets the gradient."""
+    if weights.requires_grad and torch.is_grad_enabled():
+        return list(_Embed.apply(weights, layout, batch, tuple(depths)))  # type: ignore[no-untyped-call]
+    if len(depths) > 1:
+        return [embed(weights, layout, batch, [depth])[0] for depth in depths]
+    return [_infer(weights, layout, batch, depths[0])]
+
+
+def _infer(weights: Tensor, layout: Layout, batch: Batch, layers: int) -> Tensor:
+    kernel, call = _prepare(weights, layout, batch)
+    x = weights.new_zeros(2, batch.nodes, layout.size)
+    strongest = torch.empty_like(x[0])
+    winner = torch.empty(x[0].shape, dtype=_integer(weights))
+    _each(
+        call,
+        lambda graph: kernel.regoal_infer(
+            ctypes.byref(call.network),
+            ctypes.byref(graph),
+            ctypes.c_int64(layers),
+            _at(x),
+            _at(strongest),
+            _at(winner),
+        ),
+    )
+    return x[layers % 2]
+
+
+class _Embed(torch.autograd.Function):
+    """Forward and backward over the whole stack of rounds as one operation."""
+
+    @staticmethod
+    def forward(
+        ctx: Any, weights: Tensor, layout: Layout, batch: Batch, depths: tuple[int, ...]
+    ) -> tuple[Tensor, ...]:
+        kernel, call = _prepare(weights, layout, batch)
+        layers = depths[-1]
+        room, saved = _saved(weights, layers, batch.nodes, len(batch.args), layout.size)
+        saved["embeddings"][0] = 0
+        pointers = _Saved(**{name: _at(tensor) for name, tensor in saved.items()})
+        _each(
+            call,
+            lambda graph: kernel.regoal_forward(
+                ctypes.byref(call.network),
+                ctypes.byref(graph),
+                ctypes.c_int64(layers),
+                ctypes.byref(pointers),
+            ),
+        )
+        ctx.room, ctx.pointers, ctx.call, ctx.depths = room, pointers, call, depths
+        ctx.save_for_backward(weights)
+        return tuple(saved["embeddings"][depth].clone() for depth in depths)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
+        (weights,) = ctx.saved_tensors
+        if ctx.room is None:
+            raise RuntimeError("the kernel keeps what it saved for one backward pass only")
+        kernel = library(weights.dtype == torch.float64)
+        assert kernel is not None
+        wanted = torch.stack([grad.contiguous() for grad in grads])
+        depths = np.array(ctx.depths, dtype=np.int64)
+        transposed = torch.empty_like(weights)
+        kernel.regoal_transpose(ctypes.byref(ctx.call.network), _at(transposed))
+        work = torch.empty_like(wanted[0]), torch.empty_like(wanted[0])
+        gradients = [torch.zeros_like(weights) for _ in ctx.call.shards]
+        order = {id(graph): gradients[i] for i, graph in enumerate(ctx.call.shards)}
+        _each(
+            ctx.call,
+            lambda graph: kernel.regoal_backward(
+                ctypes.byref(ctx.call.network),
+                ctypes.byref(graph),
+                ctypes.c_int64(len(depths)),
+                _at(depths),
+                _at(wanted),
+                ctypes.byref(ctx.pointers),
+                _at(transposed),
+                _at(work[0]),
+                _at(work[1]),
+                _at(order[id(graph)]),
+            ),
+        )
+        _rooms.append(ctx.room)
+        ctx.room = ctx.pointers = None
+        for other in gradients[1:]:
+            gradients[0] += other
+        return gradients[0], None, None, None
+
+
+_rooms: list[Tensor] = []
+"""Memory of finished backward passes: fresh pages cost more than all arithmetic."""
+
+
+def _saved(
+    weights: Tensor, layers: int, nodes: int, arguments: int, size: int
+) -> tuple[Tensor, dict[str, Tensor]]:
+    """One piece of memory, and in it what the kernel saves for the backward pass."""
+    shapes = {
+        "embeddings": (layers + 1, nodes, size),
+        "strongest": (layers, nodes, size),
+        "winner": (layers, nodes, size),
+        "hidden": (layers, arguments, size),
+        "update": (layers, nodes, 2 * size),
+        "normal": (layers, nodes, size),
+        "deviation": (layers, nodes),
+    }
+    needed = sum(math.prod(shape) for shape in shapes.values())
+    room = _rooms.pop() if _rooms else weights.new_empty(0)
+    if len(room) < needed or room.dtype != weights.dtype:
+        room = torch.empty(needed + needed // 8, dtype=weights.dtype)
+    saved, at = {}, 0
+    for name, shape in shapes.items():
+        saved[name] = room[at : at + math.prod(shape)].view(shape)
+        at += math.prod(shape)
+    return room, saved
+
+
+def _each(call: _Call, run: Callable[[_Graph], Any]) -> None:
+    """Run every shard, beside each other where there are several."""
+    if len(call.shards) == 1 or _pool is None:
+        for graph in call.shards:
+            run(graph)
+    else:
+        list(_pool.map(run, call.shards))
+
+
+def _prepare(weights: Tensor, layout: Layout, batch: Batch) -> tuple[ctypes.CDLL, _Call]:
+    kernel = library(weights.dtype == torch.float64)
+    assert kernel is not None
+    arity = np.array(layout.arities, dtype=np.int64)
+    begins = np.array([layout.places[f"message.{i}.weight_in"][0] for i in range(len(arity))])
+    network = _Network(
+        layout.size,
+        len(arity),
+        _at(arity),
+        _at(weights),
+        _at(begins),
+        layout.places["update.weight_in"][0],
+        layout.places["norm.scale"][0],
+    )
+    starts = np.cumsum(batch.sizes) - batch.sizes
+    shards, keep = [], [arity, begins, starts, weights]
+    for shard in batch.shards(_threads):
+        begin, end = np.ascontiguousarray(shard.begin), np.ascontiguousarray(shard.end)
+        keep += [begin, end]
+        shards.append(
+            _Graph(
+                batch.nodes,
+                len(batch.args),
+                _at(batch.args),
+                _at(starts),
+                _at(begin),
+                _at(end),
+                shard.first_node,
+                shard.last_node,
+            )
+        )
+    return kernel, _Call(network, shards, keep)
+
+
+def _at(array: Any) -> ctypes.c_void_p:
+    address = array.data_ptr() if isinstance(array, Tensor) else array.ctypes.data
+    return ctypes.c_void_p(address)
+
+
+def _integer(weights: Tensor) -> torch.dtype:
+    return torch.int64 if weights.dtype == torch.float64 else torch.int32

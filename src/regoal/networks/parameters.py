@@ -1,0 +1,88 @@
+"""All weights of a Q-network in one vector, and the names and places of its parts.
+
+One vector makes the optimiser's step a single operation, and the kernel in C reads it as it is.
+"""
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+
+class MLP(NamedTuple):
+    """Weights of two linear layers; the hidden width is the input width."""
+
+    weight_in: Tensor
+    """[inputs, inputs], applied from the right: x @ weight."""
+    bias_in: Tensor
+    weight_out: Tensor
+    """[inputs, outputs]"""
+    bias_out: Tensor
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Where each weight lies, for relations of these arities."""
+
+    arities: tuple[int, ...]
+    size: int
+    """D, numbers an embedding has."""
+
+    def shapes(self) -> Iterator[tuple[str, tuple[int, ...]]]:
+        """Name and shape of every weight, in the order of the vector."""
+        for i, arity in enumerate(self.arities):
+            yield from _mlp_shapes(f"message.{i}", arity * self.size, arity * self.size)
+        yield from _mlp_shapes("update", 2 * self.size, self.size)
+        yield "norm.scale", (self.size,)
+        yield "norm.shift", (self.size,)
+        yield from _mlp_shapes("readout", 2 * self.size, 1)
+
+    @cached_property
+    def places(self) -> dict[str, tuple[int, tuple[int, ...]]]:
+        """Where in the vector each weight begins, and its shape."""
+        places, at = {}, 0
+        for name, shape in self.shapes():
+            places[name] = at, shape
+            at += math.prod(shape)
+        return places
+
+    @property
+    def length(self) -> int:
+        """How many numbers all weights are."""
+        return sum(math.prod(shape) for _, shape in self.shapes())
+
+    def parts(self, vector: Tensor) -> dict[str, Tensor]:
+        """Views of a vector [length] by name."""
+        return {
+            name: vector[at : at + math.prod(shape)].view(shape)
+            for name, (at, shape) in self.places.items()
+        }
+
+    def initial(self, seed: int) -> Tensor:
+        """Weights as `torch.nn` draws those of linear layers: uniform in ±1/√inputs."""
+        generator = torch.Generator().manual_seed(seed)
+        vector = torch.empty(self.length)
+        for name, part in self.parts(vector).items():
+            if name == "norm.scale":
+                part.fill_(1.0)
+            elif name == "norm.shift":
+                part.zero_()
+            else:
+                inputs = self.places[f"{name.rpartition('.')[0]}.bias_in"][1][0]
+                bound = 1.0 / math.sqrt(inputs)
+                part.uniform_(-bound, bound, generator=generator)
+        return vector
+
+
+def mlp(parts: dict[str, Tensor], name: str) -> MLP:
+    """The weights of one MLP."""
+    return MLP(*(parts[f"{name}.{field}"] for field in MLP._fields))
+
+
+def _mlp_shapes(name: str, inputs: int, outputs: int) -> Sequence[tuple[str, tuple[int, ...]]]:
+    shapes = ((inputs, inputs), (inputs,), (inputs, outputs), (outputs,))
+    return [(f"{name}.{field}", shape) for field, shape in zip(MLP._fields, shapes, strict=True)]

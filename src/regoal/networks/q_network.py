@@ -1,0 +1,41 @@
+"""Q(s, a, g) = MLP(f(o_a), Σ_o f(o)) for all applicable actions (paper, "Q-value Predictions")."""
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor, nn
+
+from regoal.networks.encoding import Batch, Relation
+from regoal.networks.parameters import Layout, mlp
+from regoal.networks.rgnn import apply_mlp, embed
+
+
+class QNetwork(nn.Module):
+    """The relational network and its readout. Same seed, same weights."""
+
+    def __init__(self, relations: Sequence[Relation], embedding_size: int, *, seed: int) -> None:
+        super().__init__()
+        self.relations = tuple(relations)
+        self.layout = Layout(tuple(r.arity for r in self.relations), embedding_size)
+        self.weights = nn.Parameter(self.layout.initial(seed))
+
+    def forward(self, batch: Batch, depths: Sequence[int]) -> list[Tensor]:
+        """Q-values [Q] of all actions of the batch, read out after each depth in `depths`.
+
+        Depth is an argument, as all rounds share their weights; the depths must rise.
+        """
+        return [
+            self._read_out(f, batch) for f in embed(self.weights, self.layout, batch, depths)
+        ]
+
+    def q_values(self, batch: Batch, layers: int) -> list[Tensor]:
+        """Q-values [actions] of each instance, after `layers` rounds, without gradients."""
+        with torch.inference_mode():
+            return list(self(batch, [layers])[0].split(batch.action_counts))
+
+    def _read_out(self, f: Tensor, batch: Batch) -> Tensor:
+        objects = f.new_zeros(len(batch.action_counts), self.layout.size)
+        objects = objects.index_add(0, batch.object_instance, f[batch.object_nodes])
+        pairs = torch.cat((f[batch.action_nodes], objects[batch.action_instance]), dim=1)
+        readout = mlp(self.layout.parts(self.weights), "readout")
+        return apply_mlp(readout, pairs).squeeze(1)

@@ -1,0 +1,77 @@
+"""The relational graph neural network: rounds of messages between the objects of atoms.
+
+One round, with the same weights every time (paper, "Model"; Ståhlberg, Bonet and Geffner, ICAPS
+2022):
+
+    m_i = f_i + MLP_R(f_1, ..., f_K)_i          for every atom R(o_1, ..., o_K) and place i
+    f(o) <- f(o) + LayerNorm(MLP_U(max of the messages to o, f(o)))
+
+Embeddings start at zero. A node without messages takes 0 for the maximum.
+
+Shapes by letter: N nodes, M arguments of all atoms, A atoms of one relation, K its arity,
+D embedding size.
+"""
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from regoal.networks import native
+from regoal.networks.encoding import Batch
+from regoal.networks.parameters import MLP, Layout, mlp
+
+
+def embed(weights: Tensor, layout: Layout, batch: Batch, depths: Sequence[int]) -> list[Tensor]:
+    """Embeddings [N, D] after each number of rounds in `depths`, which must rise.
+
+    Runs the compiled kernel where there is one and it fits, else the definition below.
+    """
+    if native.fits(weights, layout):
+        return native.embed(weights, layout, batch, depths)
+    return embed_reference(weights, layout, batch, depths)
+
+
+def embed_reference(
+    weights: Tensor, layout: Layout, batch: Batch, depths: Sequence[int]
+) -> list[Tensor]:
+    """The definition above, a line a step. The kernel must equal it."""
+    parts = layout.parts(weights)
+    messages = [mlp(parts, f"message.{i}") for i in range(len(layout.arities))]
+    update, scale, shift = mlp(parts, "update"), parts["norm.scale"], parts["norm.shift"]
+    x = weights.new_zeros(batch.nodes, layout.size)
+    wanted = []
+    for depth in range(1, depths[-1] + 1):
+        strongest = _strongest(x, _send(messages, batch, x), batch.args)
+        new = apply_mlp(update, torch.cat((strongest, x), dim=1))
+        x = x + functional.layer_norm(new, (layout.size,), scale, shift)
+        if depth in depths:
+            wanted.append(x)
+    return wanted
+
+
+def apply_mlp(weights: MLP, x: Tensor) -> Tensor:
+    """[A, inputs] to [A, outputs], with Mish between the two layers."""
+    hidden = functional.mish(torch.addmm(weights.bias_in, x, weights.weight_in))
+    return torch.addmm(weights.bias_out, hidden, weights.weight_out)
+
+
+def _send(messages: Sequence[MLP], batch: Batch, x: Tensor) -> Tensor:
+    """[M, D]: the message of every atom to each of its arguments, in the order of `batch.args`."""
+    sent = x[batch.args]
+    parts, start = [], 0
+    for weights, atoms, arguments in zip(
+        messages, batch.counts.tolist(), batch.sizes.tolist(), strict=True
+    ):
+        if atoms:
+            rows = sent[start : start + arguments].view(atoms, -1)
+            parts.append(apply_mlp(weights, rows).view(arguments, -1))
+            start += arguments
+    return sent + torch.cat(parts) if parts else sent
+
+
+def _strongest(x: Tensor, messages: Tensor, args: Tensor) -> Tensor:
+    """The elementwise maximum of the messages to each node, [N, D]."""
+    index = args.unsqueeze(1).expand_as(messages)
+    return torch.zeros_like(x).scatter_reduce(0, index, messages, "amax", include_self=False)
