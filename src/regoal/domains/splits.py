@@ -11,7 +11,18 @@ from itertools import count, islice
 from pathlib import Path
 from random import Random
 
-from regoal.domains import blocks, gripper, miconic
+from regoal.domains import (
+    blocks,
+    childsnack,
+    delivery,
+    gripper,
+    hiking,
+    maze,
+    miconic,
+    reward,
+    spanner,
+    visitall,
+)
 from regoal.domains.instance import Instance
 from regoal.errors import UsageError
 from regoal.files import write_text_atomically
@@ -64,6 +75,8 @@ class DomainEntry:
     """A row with suffix -L: training instances too large to be fully expanded are left out."""
 
 
+TEST_COUNT = 100
+"""Instances of every test set (paper, caption of Table 3)."""
 DEFAULT_MAX_STATES = 10_000
 """Training instances of the -L rows have at most this many reachable states."""
 
@@ -74,50 +87,119 @@ def _table_1(
     test: Mapping[str, Range],
     **fixed: float,
 ) -> dict[str, Split]:
-    """Three splits; the test set has 100 instances (paper, caption of Table 3)."""
+    """A row of Table 1, as (count, sizes) for training and validation and sizes for the test."""
     return {
         "train": Split(*train, fixed),
         "validation": Split(*validation, fixed),
-        "test": Split(100, test, fixed),
+        "test": Split(TEST_COUNT, test, fixed),
     }
 
 
-_BLOCKS = DomainEntry(
-    "blocks",
-    blocks.generate,
-    {
-        **_table_1((65, {"blocks": (2, 14)}), (20, {"blocks": (15, 19)}), {"blocks": (20, 50)}),
-        "test-tower": Split(100, {"blocks": (20, 50)}, {"single_tower_goal": True}),
-    },
-    reachable_states=blocks.reachable_states,
-)
-_GRIPPER = DomainEntry(
-    "gripper",
-    gripper.generate,
-    _table_1((19, {"balls": (1, 19)}), (10, {"balls": (20, 29)}), {"balls": (30, 129)}),
-    reachable_states=gripper.reachable_states,
-)
-_MICONIC = DomainEntry(
-    "miconic",
-    miconic.generate,
-    _table_1(
-        (95, {"people": (1, 19), "floors": (2, 20)}),
-        (20, {"people": (20, 29), "floors": (21, 30)}),
-        {"people": (30, 80), "floors": (31, 81)},
-    ),
-    reachable_states=miconic.reachable_states,
-)
-
 DOMAINS: dict[str, DomainEntry] = {
-    "blocks": _BLOCKS,
-    "gripper": _GRIPPER,
-    "miconic": _MICONIC,
+    "blocks": DomainEntry(
+        "blocks",
+        blocks.generate,
+        _table_1((65, {"blocks": (2, 14)}), (20, {"blocks": (15, 19)}), {"blocks": (20, 50)})
+        | {"test-tower": Split(TEST_COUNT, {"blocks": (20, 50)}, {"single_tower_goal": True})},
+        reachable_states=blocks.reachable_states,
+    ),
+    "childsnack": DomainEntry(
+        "childsnack",
+        childsnack.generate,
+        _table_1(
+            (30, {"children": (1, 6)}),
+            (24, {"children": (7, 12)}),
+            {"children": (13, 50)},
+            gluten_ratio=0.4,
+        ),
+    ),
+    "childsnack-af": DomainEntry(
+        "childsnack",
+        childsnack.generate,
+        _table_1(
+            (50, {"children": (1, 10)}),
+            (18, {"children": (11, 19)}),
+            {"children": (20, 119)},
+            gluten_ratio=0.0,
+        ),
+    ),
+    "delivery": DomainEntry(
+        "delivery",
+        delivery.generate,
+        _table_1(
+            (60, {"side": (2, 5), "packages": (1, 5)}),
+            (28, {"side": (6, 9), "packages": (1, 7)}),
+            {"side": (10, 25), "packages": (6, 10)},
+        ),
+    ),
+    "gripper": DomainEntry(
+        "gripper",
+        gripper.generate,
+        _table_1((19, {"balls": (1, 19)}), (10, {"balls": (20, 29)}), {"balls": (30, 129)}),
+        reachable_states=gripper.reachable_states,
+    ),
+    "hiking": DomainEntry(
+        "hiking",
+        hiking.generate,
+        _table_1(
+            (54, {"couples": (1, 6), "locations": (1, 4)}),
+            (20, {"couples": (6, 10), "locations": (2, 5)}),
+            {"couples": (10, 26), "locations": (5, 7)},
+        ),
+        # With a single location every couple has arrived before the first step.
+        has_instance=lambda sizes: sizes["locations"] > 1,
+    ),
+    "miconic": DomainEntry(
+        "miconic",
+        miconic.generate,
+        _table_1(
+            (95, {"people": (1, 19), "floors": (2, 20)}),
+            (20, {"people": (20, 29), "floors": (21, 30)}),
+            {"people": (30, 80), "floors": (31, 81)},
+        ),
+        reachable_states=miconic.reachable_states,
+    ),
+    "reward": DomainEntry(
+        "reward",
+        reward.generate,
+        _table_1(
+            (73, {"side": (2, 12), "rewards": (1, 7)}),
+            (18, {"side": (13, 15), "rewards": (8, 13)}),
+            {"side": (16, 29), "rewards": (8, 14)},
+        ),
+        # The smallest grid has three cells beside the start.
+        has_instance=lambda sizes: sizes["rewards"] < sizes["side"] ** 2,
+        reachable_states=reward.reachable_states,
+    ),
+    "spanner": DomainEntry(
+        "spanner",
+        spanner.generate,
+        _table_1((70, {"nuts": (1, 14)}), (20, {"nuts": (15, 24)}), {"nuts": (25, 50)}),
+    ),
+    "visitall": DomainEntry(
+        "visitall",
+        visitall.generate,
+        _table_1((55, {"side": (2, 12)}), (21, {"side": (13, 15)}), {"side": (16, 30)})
+        | {"test-full": Split(TEST_COUNT, {"side": (16, 30)}, {"goal_ratio": 1.0})},
+        reachable_states=visitall.reachable_states,
+    ),
+    "maze": DomainEntry(
+        "maze",
+        maze.generate,
+        _table_1(
+            (50, {"side": (13, 13)}),
+            (20, {"side": (13, 13)}),
+            {"side": (13, 13)},
+            nearest=60,
+            farthest=70,
+        ),
+    ),
 }
 """Every row of the paper's Table 3, and Maze, by name."""
 
 DOMAINS |= {
     f"{name}-L": replace(DOMAINS[name], expandable_training=True)
-    for name in ("blocks", "gripper", "miconic")
+    for name in ("blocks", "gripper", "miconic", "reward", "visitall")
 }
 
 
