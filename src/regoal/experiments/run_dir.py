@@ -1,4 +1,21 @@
-"""What a run leaves on disk: names and plain JSON records. No torch, no planner."""
+"""What a run leaves on disk: names and plain JSON records. No torch, no planner.
+
+A run folder holds `config.json`, records in JSON lines (`episodes.jsonl`, `validation.jsonl`,
+`results.jsonl`), the best policy and the checkpoint. The records are the interface between
+training and reports: writers append whole lines, readers never need more than this file.
+"""
+
+import json
+import math
+import os
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from regoal.errors import UsageError
+from regoal.evaluation.results import PlanResult
+from regoal.files import write_bytes_atomically, write_text_atomically
 
 CONFIG = "config.json"
 EPISODES = "episodes.jsonl"
@@ -6,3 +23,210 @@ VALIDATION = "validation.jsonl"
 RESULTS = "results.jsonl"
 POLICY = "policy.safetensors"
 CHECKPOINT = "checkpoint.safetensors"
+DONE = "done.json"
+
+JsonObject = dict[str, object]
+
+
+def write_json(path: Path, value: Mapping[str, object]) -> None:
+    """Write one JSON object, indented, all of it or nothing."""
+    text = json.dumps(_finite(value), indent=2, ensure_ascii=False, allow_nan=False)
+    write_text_atomically(path, text + "\n")
+
+
+def read_json(path: Path) -> JsonObject:
+    """Read one JSON object. Raises `UsageError` where the file is missing or holds none."""
+    try:
+        value = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise UsageError(f"{path} cannot be read: {error.strerror}.") from error
+    except ValueError as error:
+        raise UsageError(f"{path} is not JSON: {error}.") from error
+    if not isinstance(value, dict):
+        raise UsageError(f"{path} must hold one JSON object.")
+    return value
+
+
+def append_json_line(path: Path, record: Mapping[str, object]) -> None:
+    """Append one record as one line, in a single write.
+
+    What a kill left of an unfinished last line is cut first. Numbers that are not finite are
+    written as null, since JSON has no name for them.
+    """
+    line = json.dumps(_finite(record), ensure_ascii=False, allow_nan=False) + "\n"
+    if path.is_file() and not _ends_with_newline(path):
+        write_bytes_atomically(path, _whole_lines(path.read_bytes()))
+    with path.open("ab") as stream:
+        stream.write(line.encode("utf-8"))
+
+
+def read_jsonl(path: Path) -> list[JsonObject]:
+    """All records of a file, none where it does not exist yet; an unfinished last line is left out.
+
+    Raises `UsageError` with file and line where any other line is not a JSON object.
+    """
+    if not path.is_file():
+        return []
+    records = []
+    for number, line in enumerate(_whole_lines(path.read_bytes()).splitlines(), start=1):
+        try:
+            record = json.loads(line)
+        except ValueError as error:
+            raise UsageError(f"{path}, line {number} is not JSON: {error}.") from error
+        if not isinstance(record, dict):
+            raise UsageError(f"{path}, line {number} must hold a JSON object.")
+        records.append(record)
+    return records
+
+
+def keep_episodes_before(path: Path, episode: int) -> None:
+    """Drop the records of `episode` and later ones, all or nothing.
+
+    A run that goes on from a checkpoint repeats what came after it; without this its records
+    would stand there twice.
+    """
+    if not path.is_file():
+        return
+    kept = [r for r in read_jsonl(path) if as_float(r.get("episode")) < episode]
+    lines = "".join(json.dumps(record, ensure_ascii=False) + "\n" for record in kept)
+    write_bytes_atomically(path, lines.encode("utf-8"))
+
+
+def as_float(value: object) -> float:
+    """A JSON number as a float, NaN for null and for whatever is no number."""
+    return float(value) if isinstance(value, int | float) else math.nan
+
+
+def _ends_with_newline(path: Path) -> bool:
+    with path.open("rb") as stream:
+        if stream.seek(0, os.SEEK_END) == 0:
+            return True
+        stream.seek(-1, os.SEEK_END)
+        return stream.read() == b"\n"
+
+
+def _whole_lines(data: bytes) -> bytes:
+    """The lines that were written to their end: a kill can only have cut the last one.
+
+    A last line that is whole but for its line end, as editors leave it, counts.
+    """
+    end = data.rfind(b"\n") + 1
+    try:
+        json.loads(data[end:])
+    except ValueError:
+        return data[:end]
+    return data + b"\n"
+
+
+def _finite(value: object) -> object:
+    """The value with null for every number that is not finite."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    if isinstance(value, Mapping):
+        return {key: _finite(part) for key, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(part) for part in value]
+    return value
+
+
+@dataclass(frozen=True)
+class RunRecord:
+    """One run as plain values, read once; a report needs nothing else."""
+
+    folder: Path
+    config: JsonObject
+    episodes: list[JsonObject] = field(default_factory=list, repr=False)
+    validation: list[JsonObject] = field(default_factory=list, repr=False)
+    results: list[PlanResult] = field(default_factory=list, repr=False)
+
+    @property
+    def domain(self) -> str:
+        """The benchmark domain, spelt as in the paper's tables but lower case: `childsnack-af`."""
+        return self._setting("domain").lower().replace("_", "-")
+
+    @property
+    def method(self) -> str:
+        """The hindsight variant, or `method` where nothing was learnt, e.g. `lama`."""
+        return self._setting("hindsight" if "hindsight" in self.config else "method")
+
+    @property
+    def seed(self) -> int:
+        """The seed, 0 where the method has none."""
+        seed = self.config.get("seed", 0)
+        return seed if isinstance(seed, int) else 0
+
+    def _setting(self, key: str) -> str:
+        value = self.config.get(key)
+        if not isinstance(value, str):
+            raise UsageError(f"{self.folder / CONFIG} must say its {key!r}, found {value!r}.")
+        return value
+
+
+def load_run(folder: Path) -> RunRecord:
+    """Read a run folder, also while the run is still going.
+
+    A file of results alone (`*.jsonl`, as `regoal lama` writes it) counts as a run without
+    training. Raises `UsageError` where `folder` is neither.
+    """
+    if folder.is_file() and folder.suffix == ".jsonl":
+        return _bare_results(folder)
+    if not folder.is_dir():
+        raise UsageError(f"{folder} is not a folder; give the folder that `regoal train` wrote.")
+    if not (folder / CONFIG).is_file():
+        raise UsageError(
+            f"{folder} is not a run: it has no {CONFIG}. Give the folder that `regoal train` wrote."
+        )
+    return RunRecord(
+        folder,
+        read_json(folder / CONFIG),
+        read_jsonl(folder / EPISODES),
+        read_jsonl(folder / VALIDATION),
+        read_results(folder / RESULTS),
+    )
+
+
+def read_results(path: Path) -> list[PlanResult]:
+    """The results in a file, one a problem: the last one counts where a problem occurs twice."""
+    results: dict[str, PlanResult] = {}
+    for number, record in enumerate(read_jsonl(path), start=1):
+        try:
+            result = PlanResult.from_json(record)
+        except ValueError as error:
+            raise UsageError(f"{path}, line {number}: {error}.") from error
+        results[result.problem] = result
+    return sorted(results.values(), key=lambda result: natural_key(result.problem))
+
+
+def find_runs(paths: Iterable[Path]) -> list[Path]:
+    """Every run at or below the given paths, in natural order.
+
+    Raises `UsageError` where a path holds no run at all.
+    """
+    found: set[Path] = set()
+    for path in paths:
+        if path.is_file():
+            found.add(path)
+            continue
+        below = {config.parent for config in path.rglob(CONFIG)}
+        if not below:
+            raise UsageError(f"{path} holds no run: no {CONFIG} in it or below it.")
+        found |= below
+    return sorted(found, key=lambda path: natural_key(str(path)))
+
+
+def natural_key(text: str) -> list[tuple[int, int, str]]:
+    """A sorting key that puts `p2` before `p10`.
+
+    >>> sorted(["p10", "p2", "p1-b"], key=natural_key)
+    ['p1-b', 'p2', 'p10']
+    """
+    parts = re.findall(r"\d+|\D+", text)
+    return [(0, int(p), p) if p.isdecimal() else (1, 0, p) for p in parts]
+
+
+def _bare_results(path: Path) -> RunRecord:
+    results = read_results(path)
+    if not results:
+        raise UsageError(f"{path} holds no results yet.")
+    config: JsonObject = {"domain": results[0].domain, "method": results[0].method}
+    return RunRecord(path, config, results=results)

@@ -1,0 +1,265 @@
+"""The benchmark's train, validation and test sets: which sizes, how many, how they are drawn.
+
+The size ranges are the paper's Table 1. What the paper leaves open is listed in `docs/domains.md`.
+"""
+
+import math
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from importlib.resources import files
+from itertools import count, islice
+from pathlib import Path
+from random import Random
+
+from regoal.domains import (
+    blocks,
+    childsnack,
+    delivery,
+    gripper,
+    hiking,
+    maze,
+    miconic,
+    reward,
+    spanner,
+    visitall,
+)
+from regoal.domains.instance import Instance
+from regoal.errors import UsageError
+from regoal.files import write_text_atomically
+
+Range = tuple[int, int]
+"""Lowest and highest value of a size, both included."""
+
+
+@dataclass(frozen=True)
+class Split:
+    """How many instances, and the ranges of their sizes."""
+
+    count: int
+    sizes: Mapping[str, Range]
+    fixed: Mapping[str, float] = field(default_factory=dict)
+    """Arguments of the generator that are the same for every instance of the split."""
+
+    def draw(self) -> Iterator[dict[str, int]]:
+        """The sizes of instance 0, 1, 2, ... without end, evenly distributed.
+
+        Instance i takes value i modulo the length of each range ("even distribution", Table 1).
+        Ranges of equal length so scale together. Of ranges of different lengths, the second moves
+        on by one after each common period, so that every pair of sizes occurs.
+        """
+        lengths = [high - low + 1 for low, high in self.sizes.values()]
+        period = math.lcm(*lengths)
+        shifts = [i if len(set(lengths)) > 1 else 0 for i in range(len(lengths))]
+        for i in count():
+            yield {
+                name: low + (i + shift * (i // period)) % length
+                for (name, (low, _)), length, shift in zip(
+                    self.sizes.items(), lengths, shifts, strict=True
+                )
+            }
+
+
+@dataclass(frozen=True)
+class DomainEntry:
+    """One row of the benchmark."""
+
+    pddl: str
+    """Stem of the domain file in `pddl/`."""
+    generate: Callable[..., Instance]
+    splits: Mapping[str, Split]
+    has_instance: Callable[[Mapping[str, int]], bool] = lambda sizes: True
+    """Whether there is an instance of these sizes; split positions without one are passed over."""
+    reachable_states: Callable[[Instance, int], int] | None = None
+    """The number of reachable states, or any number above the limit given if it exceeds that."""
+    expandable_training: bool = False
+    """A row with suffix -L: training instances too large to be fully expanded are left out."""
+
+
+TEST_COUNT = 100
+"""Instances of every test set (paper, caption of Table 3)."""
+DEFAULT_MAX_STATES = 10_000
+"""Training instances of the -L rows have at most this many reachable states."""
+
+
+def _table_1(
+    train: tuple[int, Mapping[str, Range]],
+    validation: tuple[int, Mapping[str, Range]],
+    test: Mapping[str, Range],
+    **fixed: float,
+) -> dict[str, Split]:
+    """A row of Table 1, as (count, sizes) for training and validation and sizes for the test."""
+    return {
+        "train": Split(*train, fixed),
+        "validation": Split(*validation, fixed),
+        "test": Split(TEST_COUNT, test, fixed),
+    }
+
+
+DOMAINS: dict[str, DomainEntry] = {
+    "blocks": DomainEntry(
+        "blocks",
+        blocks.generate,
+        _table_1((65, {"blocks": (2, 14)}), (20, {"blocks": (15, 19)}), {"blocks": (20, 50)})
+        | {"test-tower": Split(TEST_COUNT, {"blocks": (20, 50)}, {"single_tower_goal": True})},
+        reachable_states=blocks.reachable_states,
+    ),
+    "childsnack": DomainEntry(
+        "childsnack",
+        childsnack.generate,
+        _table_1(
+            (30, {"children": (1, 6)}),
+            (24, {"children": (7, 12)}),
+            {"children": (13, 50)},
+            gluten_ratio=0.4,
+        ),
+    ),
+    "childsnack-af": DomainEntry(
+        "childsnack",
+        childsnack.generate,
+        _table_1(
+            (50, {"children": (1, 10)}),
+            (18, {"children": (11, 19)}),
+            {"children": (20, 119)},
+            gluten_ratio=0.0,
+        ),
+    ),
+    "delivery": DomainEntry(
+        "delivery",
+        delivery.generate,
+        _table_1(
+            (60, {"side": (2, 5), "packages": (1, 5)}),
+            (28, {"side": (6, 9), "packages": (1, 7)}),
+            {"side": (10, 25), "packages": (6, 10)},
+        ),
+    ),
+    "gripper": DomainEntry(
+        "gripper",
+        gripper.generate,
+        _table_1((19, {"balls": (1, 19)}), (10, {"balls": (20, 29)}), {"balls": (30, 129)}),
+        reachable_states=gripper.reachable_states,
+    ),
+    "hiking": DomainEntry(
+        "hiking",
+        hiking.generate,
+        _table_1(
+            (54, {"couples": (1, 6), "locations": (1, 4)}),
+            (20, {"couples": (6, 10), "locations": (2, 5)}),
+            {"couples": (10, 26), "locations": (5, 7)},
+        ),
+        # With a single location every couple has arrived before the first step.
+        has_instance=lambda sizes: sizes["locations"] > 1,
+    ),
+    "miconic": DomainEntry(
+        "miconic",
+        miconic.generate,
+        _table_1(
+            (95, {"people": (1, 19), "floors": (2, 20)}),
+            (20, {"people": (20, 29), "floors": (21, 30)}),
+            {"people": (30, 80), "floors": (31, 81)},
+        ),
+        reachable_states=miconic.reachable_states,
+    ),
+    "reward": DomainEntry(
+        "reward",
+        reward.generate,
+        _table_1(
+            (73, {"side": (2, 12), "rewards": (1, 7)}),
+            (18, {"side": (13, 15), "rewards": (8, 13)}),
+            {"side": (16, 29), "rewards": (8, 14)},
+        ),
+        # The smallest grid has three cells beside the start.
+        has_instance=lambda sizes: sizes["rewards"] < sizes["side"] ** 2,
+        reachable_states=reward.reachable_states,
+    ),
+    "spanner": DomainEntry(
+        "spanner",
+        spanner.generate,
+        _table_1((70, {"nuts": (1, 14)}), (20, {"nuts": (15, 24)}), {"nuts": (25, 50)}),
+    ),
+    "visitall": DomainEntry(
+        "visitall",
+        visitall.generate,
+        _table_1((55, {"side": (2, 12)}), (21, {"side": (13, 15)}), {"side": (16, 30)})
+        | {"test-full": Split(TEST_COUNT, {"side": (16, 30)}, {"goal_ratio": 1.0})},
+        reachable_states=visitall.reachable_states,
+    ),
+    "maze": DomainEntry(
+        "maze",
+        maze.generate,
+        _table_1(
+            (50, {"side": (13, 13)}),
+            (20, {"side": (13, 13)}),
+            {"side": (13, 13)},
+            nearest=60,
+            farthest=70,
+        ),
+    ),
+}
+"""Every row of the paper's Table 3, and Maze, by name."""
+
+DOMAINS |= {
+    f"{name}-L": replace(DOMAINS[name], expandable_training=True)
+    for name in ("blocks", "gripper", "miconic", "reward", "visitall")
+}
+
+
+def instances(
+    domain: str, split: str, seed: int = 0, *, max_states: int = DEFAULT_MAX_STATES
+) -> Iterator[Instance]:
+    """The whole split in order; the same arguments give the same instances everywhere.
+
+    A domain with suffix -L has the plain domain's sets, its training set without the instances
+    that have more than `max_states` reachable states. Raises `UsageError` for an unknown domain
+    or split, at once.
+    """
+    entry = _entry(domain)
+    if split not in entry.splits:
+        raise UsageError(
+            f"Domain {domain} has no split {split!r}. Choose one of: {', '.join(entry.splits)}."
+        )
+    found = _drawn(entry, domain.removesuffix("-L"), split, seed)
+    if entry.expandable_training and split == "train" and (size := entry.reachable_states):
+        found = (instance for instance in found if size(instance, max_states) <= max_states)
+    return found
+
+
+def domain_pddl(domain: str) -> str:
+    """The text of the domain file. Raises `UsageError` for an unknown domain."""
+    path = files("regoal.domains") / "pddl" / f"{_entry(domain).pddl}.pddl"
+    return path.read_text(encoding="utf-8")
+
+
+def write_split(domain: str, split: str, out: Path, seed: int = 0) -> list[Path]:
+    """Write `domain.pddl` and the problems p001.pddl, p002.pddl, ... into the folder `out`.
+
+    Returns the problem files in order. Raises `UsageError` for an unknown domain or split, and
+    where `out` already holds other PDDL files, which would silently join the split.
+    """
+    problems = {f"p{i:03}.pddl": x for i, x in enumerate(instances(domain, split, seed), start=1)}
+    out.mkdir(parents=True, exist_ok=True)
+    others = sorted({path.name for path in out.glob("*.pddl")} - {"domain.pddl", *problems})
+    if others:
+        raise UsageError(
+            f"{out} holds files of another set, e.g. {others[0]}. Choose an empty folder."
+        )
+    write_text_atomically(out / "domain.pddl", domain_pddl(domain))
+    for name, instance in problems.items():
+        write_text_atomically(out / name, instance.to_pddl())
+    return [out / name for name in problems]
+
+
+def _entry(domain: str) -> DomainEntry:
+    if domain not in DOMAINS:
+        raise UsageError(f"Unknown domain {domain!r}. Choose one of: {', '.join(DOMAINS)}.")
+    return DOMAINS[domain]
+
+
+def _drawn(entry: DomainEntry, domain: str, split: str, seed: int) -> Iterator[Instance]:
+    chosen = entry.splits[split]
+    possible = filter(entry.has_instance, chosen.draw())
+    for i, sizes in enumerate(islice(possible, chosen.count), start=1):
+        # A stream of its own for each instance: no other instance shifts it. The seed is a
+        # string because Random hashes strings with SHA-512, the same in every process.
+        rng = Random(f"{domain} {split} {seed} {i}")
+        instance = entry.generate(rng, **sizes, **chosen.fixed)
+        yield replace(instance, name=f"{instance.name}-p{i:03}")

@@ -1,0 +1,112 @@
+"""What one attempt at one problem came to, the same record for policies and for LAMA.
+
+No torch and no planner here: reports read these records.
+"""
+
+import enum
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+
+
+class Outcome(enum.Enum):
+    """How an attempt ended: what to tell the user, and whether that is a normal ending.
+
+    In JSON an outcome is its name in lower case, e.g. `"step_limit"`.
+    """
+
+    SOLVED = ("solved", True)
+    STEP_LIMIT = ("step limit reached", True)
+    DEAD_END = ("every action leads to a visited state", True)
+    NO_PLAN = ("search ended without a plan", True)
+    TIME_LIMIT = ("time limit reached", True)
+    MEMORY_LIMIT = ("memory limit reached", True)
+    INVALID_PLAN = ("validator rejected the plan", False)
+    ERROR = ("ended with an error", False)
+
+    def __init__(self, text: str, expected: bool) -> None:
+        self.text = text
+        self.expected = expected
+
+    @property
+    def key(self) -> str:
+        """The outcome's name in JSON."""
+        return self.name.lower()
+
+
+OUTCOMES = {outcome.key: outcome for outcome in Outcome}
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlanResult:
+    """One attempt at one problem.
+
+    Raises `ValueError` where the plan's length is missing although the problem is solved, or
+    given although it is not.
+    """
+
+    problem: str
+    """The problem file's name without its ending."""
+    domain: str
+    method: str
+    """`lifted`, `propositional`, `state`, `lama`, or whatever else found the plan."""
+    outcome: Outcome
+    plan_length: int | None
+    """Actions of a valid plan; none unless solved."""
+    plan_cost: float | None
+    """Sum of the actions' costs, the plan's length where actions have none; none unless solved."""
+    seconds: float
+    """Wall-clock seconds, reading the files aside for policies, all of the planner's for LAMA."""
+    steps: int
+    """Actions executed, also those of an attempt that failed."""
+
+    def __post_init__(self) -> None:
+        if self.solved != (self.plan_length is not None):
+            raise ValueError(
+                f"plan_length must be given exactly where the outcome is solved, got "
+                f"{self.plan_length} with {self.outcome.key} for problem {self.problem!r}"
+            )
+
+    @property
+    def solved(self) -> bool:
+        """Whether a valid plan was found."""
+        return self.outcome is Outcome.SOLVED
+
+    def to_json(self) -> dict[str, object]:
+        """The record as plain JSON values, one key a field."""
+        return {f.name: getattr(self, f.name) for f in fields(self)} | {"outcome": self.outcome.key}
+
+    @classmethod
+    def from_json(cls, record: Mapping[str, object]) -> "PlanResult":
+        """The record that `to_json` wrote; unknown keys are ignored, so that files may grow.
+
+        Raises `ValueError` where a key is missing or a value has the wrong type.
+        """
+        outcome = record.get("outcome")
+        if outcome not in OUTCOMES:
+            raise ValueError(f"outcome must be one of {sorted(OUTCOMES)}, got {outcome!r}")
+        cost = record.get("plan_cost")
+        length = record.get("plan_length")
+        return cls(
+            problem=_text(record, "problem"),
+            domain=_text(record, "domain"),
+            method=_text(record, "method"),
+            outcome=OUTCOMES[str(outcome)],
+            plan_length=None if length is None else int(_number(record, "plan_length")),
+            plan_cost=None if cost is None else _number(record, "plan_cost"),
+            seconds=_number(record, "seconds"),
+            steps=int(_number(record, "steps")),
+        )
+
+
+def _text(record: Mapping[str, object], key: str) -> str:
+    value = record.get(key)
+    if not isinstance(value, str):
+        raise ValueError(f"{key} must be a text, got {value!r}")
+    return value
+
+
+def _number(record: Mapping[str, object], key: str) -> float:
+    value = record.get(key)
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise ValueError(f"{key} must be a number, got {value!r}")
+    return value
