@@ -2,7 +2,6 @@
 
 import math
 import re
-from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -12,14 +11,12 @@ from typing import Any, Protocol
 from regoal.errors import PddlError, RegoalError, UsageError
 from regoal.files import write_text_atomically
 from regoal.planning.goals import Atom
-from regoal.planning.task import Task
+from regoal.planning.task import GroundAction, Task
 
 _STEP = re.compile(
     r"\s*(?:(?P<number>\d+(?:\.\d*)?)\s*:)?\s*"
     r"\(\s*(?P<words>[^\s()]+(?:\s+[^\s()]+)*)\s*\)\s*(?:\[\s*\d+(?:\.\d*)?\s*\])?\s*"
 )
-
-_EQUAL = {True: "be the same", False: "differ"}
 
 
 class Step(Protocol):
@@ -146,34 +143,28 @@ class _Replay:
     def __init__(self, task: Task) -> None:
         self._task = task
         self._problem = task._native
-        self._state = task.initial_state._native
-        natives = [*task.domain.native.get_constants(), *self._problem.get_objects()]
-        self._objects = {native.get_name(): native for native in natives}
-        self._schemas: defaultdict[str, list[Any]] = defaultdict(list)
-        for schema in task.domain.native.get_actions():
-            self._schemas[schema.get_name()].append(schema)
-        self._has_metric = self._problem._advanced_problem.get_optimization_metric() is not None
+        self._state = task.initial_state
+        self._names = _Names(task)
         self.cost = 0.0
         self.unit_cost = True
 
     def fault(self, step: Step) -> str | None:
         """Execute `step`; what is wrong with it if it cannot be executed."""
-        if step.name not in self._schemas:
-            close = get_close_matches(step.name, sorted(self._schemas), n=1)
-            return "the domain has no such action" + (
-                f", did you mean {close[0]}?" if close else ""
-            )
-        schemas = self._schemas[step.name]  # several if the precondition is a disjunction
+        schemas = self._names.schemas.get(step.name)  # several if the precondition is a disjunction
+        if schemas is None:
+            close = get_close_matches(step.name, sorted(self._names.schemas), n=1)
+            hint = f", did you mean {close[0]}?" if close else ""
+            return f"the domain has no such action{hint}"
         arity = self._written_arity(schemas[0])
         if len(step.objects) != arity:
             return f"{step.name} takes {arity} objects, the plan gives {len(step.objects)}"
-        unknown = [name for name in step.objects if name not in self._objects]
+        unknown = [name for name in step.objects if name not in self._names.objects]
         if unknown:
             return f"the problem has no object {', '.join(unknown)}"
         for schema in schemas:
-            action = self._applicable(schema, step.objects)
-            if action is not None:
-                self._execute(action)
+            native = self._applicable(schema, step.objects)
+            if native is not None:
+                self._execute(GroundAction(step.name, step.objects, native))
                 return None
         faults = [self._broken(schema, step.objects) for schema in schemas]
         return ", or ".join("; ".join(broken) for broken in dict.fromkeys(map(tuple, faults)))
@@ -181,35 +172,39 @@ class _Replay:
     def missing_goals(self) -> list[str]:
         """The literals of the goal that do not hold, in a fixed order."""
         literals = self._problem.get_goal_condition().get_literals()
-        missing = [x for x in literals if not self._state.literal_holds(x)]
-        return sorted(self._told(x.get_atom().get_predicate(), _names(x), x) for x in missing)
+        missing = [x for x in literals if not self._state._native.literal_holds(x)]
+        return sorted(self._names.told(x, self._names.terms(x)) for x in missing)
 
-    def _execute(self, action: Any) -> None:
-        self._state, cost = action.apply(self._state, True)
-        cost = cost if self._has_metric else 1.0
+    def _execute(self, action: GroundAction) -> None:
+        cost = self._cost(action)
         self.cost += cost
         self.unit_cost = self.unit_cost and cost == 1.0
+        self._state = self._task.successor(self._state, action)
+
+    def _cost(self, action: GroundAction) -> float:
+        if hasattr(self._task, "cost"):
+            return float(self._task.cost(self._state, action))
+        if self._problem._advanced_problem.get_optimization_metric() is None:
+            return 1.0
+        return float(action.native.apply(self._state._native, True)[1])
 
     def _written_arity(self, schema: Any) -> int:
         """How many arguments a plan gives: the library adds existential variables after them."""
-        if not self._objects:
+        if not self._names.objects:
             return int(schema.get_arity())
-        any_object = next(iter(self._objects.values()))
+        any_object = next(iter(self._names.objects.values()))
         ground = self._problem.new_ground_action(schema, [any_object] * schema.get_arity())
         return len(str(ground).strip("()").split()) - 1
 
     def _applicable(self, schema: Any, objects: tuple[str, ...]) -> Any:
-        """The ground action of `schema` with these arguments if it is applicable, else None."""
+        """The library's action of `schema` with these arguments if it is applicable, else None."""
+        natives = [self._names.objects[name] for name in objects]
+        state = self._state._native
         if schema.get_arity() == len(objects):
-            natives = [self._objects[name] for name in objects]
             action = self._problem.new_ground_action(schema, natives)
-            return action if action.is_applicable(self._state) else None
-        for action in self._state.generate_applicable_actions(False):
-            same = action.get_action() == schema
-            if (
-                same
-                and tuple(o.get_name() for o in action.get_objects())[: len(objects)] == objects
-            ):
+            return action if action.is_applicable(state) else None
+        for action in state.generate_applicable_actions(False):
+            if action.get_action() == schema and action.get_objects()[: len(objects)] == natives:
                 return action
         return None
 
@@ -220,40 +215,62 @@ class _Replay:
         types: list[str] = []
         others: list[str] = []
         for literal in schema.get_precondition().get_literals():
-            terms = _names(literal)
+            terms = self._names.terms(literal)
             if any(term in variables[len(objects) :] for term in terms):
                 continue  # about an existential variable
             names = [value.get(term, term) for term in terms]
             predicate = literal.get_atom().get_predicate()
-            atom = self._problem.new_ground_atom(predicate, [self._objects[n] for n in names])
+            natives = [self._names.objects[name] for name in names]
+            atom = self._problem.new_ground_atom(predicate, natives)
             ground = self._problem.new_ground_literal(atom, literal.get_polarity())
-            if not self._state.literal_holds(ground):
-                told = self._told(predicate, names, literal)
-                (types if predicate.get_name() in self._types else others).append(told)
+            if not self._state._native.literal_holds(ground):
+                told = self._names.told(literal, names)
+                (types if self._names.type_of(literal) else others).append(told)
         return sorted(types) + sorted(others) or ["no object fulfils its existential precondition"]
 
-    @property
-    def _types(self) -> dict[str, str]:
-        return self._task.domain.text.types
 
-    def _told(self, predicate: Any, names: list[str], literal: Any) -> str:
-        """A literal that does not hold, in words."""
+class _Names:
+    """The library's actions, objects and predicates under the names of the files."""
+
+    def __init__(self, task: Task) -> None:
+        self._text = task.domain.text
+        domain = task.domain.native
+        actions: dict[str, str] = getattr(self._text, "actions", {})
+        self._renamed: dict[str, str] = getattr(getattr(task, "_text", None), "objects", {})
+        self.schemas: dict[str, list[Any]] = {}
+        for schema in domain.get_actions():
+            name = actions.get(schema.get_name(), schema.get_name())
+            self.schemas.setdefault(name, []).append(schema)
+        self.objects = {
+            self._renamed.get(native.get_name(), native.get_name()): native
+            for native in (*domain.get_constants(), *task._native.get_objects())
+        }
+
+    def terms(self, literal: Any) -> list[str]:
+        """Variables and objects of a literal."""
+        names = [term.get_name() for term in literal.get_atom().get_terms()]
+        return [self._renamed.get(name, name) for name in names]
+
+    def type_of(self, literal: Any) -> str | None:
+        """The type that a literal is about, if it is about one."""
+        name = literal.get_atom().get_predicate().get_name()
+        if re.fullmatch(r"either-\d+", name) and name not in self._text.predicates:
+            return "any of the types asked for"
+        return self._text.types.get(name)
+
+    def told(self, literal: Any, terms: list[str]) -> str:
+        """A literal that does not hold of `terms`, in words."""
+        predicate, positive = literal.get_atom().get_predicate(), literal.get_polarity()
         name = predicate.get_name()
-        if name in self._types:
-            return f"{names[0]} is not of type {self._types[name]}"
+        if self.type_of(literal) is not None:
+            return f"{terms[0]} is not of type {self.type_of(literal)}"
         if name == "=":
-            return f"{' and '.join(names)} must {_EQUAL[literal.get_polarity()]}"
-        if predicate.is_derived() and not re.search(
-            rf"\(\s*{re.escape(name)}[\s)]", self._task.domain.text.text
-        ):
+            return f"{' and '.join(terms)} must {'be the same' if positive else 'differ'}"
+        written = rf"\(\s*{re.escape(name)}[\s)]"
+        if predicate.is_derived() and not re.search(written, self._text.text):
             return "a quantified condition does not hold"  # the library made an axiom of it
-        name = self._task.domain.text.predicates.get(name, name)
-        atom = str(Atom(name, tuple(names)))
-        return f"{atom} does not hold" if literal.get_polarity() else f"{atom} holds but must not"
-
-
-def _names(literal: Any) -> list[str]:
-    return [term.get_name() for term in literal.get_atom().get_terms()]
+        atom = str(Atom(self._text.predicates.get(name, name), tuple(terms)))
+        return f"{atom} does not hold" if positive else f"{atom} holds but must not"
 
 
 def _written(step: Step) -> str:

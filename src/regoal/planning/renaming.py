@@ -232,11 +232,11 @@ def rename(literal: Literal, variables: Mapping[int, int], names: Renaming | Non
 
 def _canonical(
     schema: ActionSchema, order: tuple[int, ...], names: Renaming | None
-) -> tuple[frozenset[Literal], frozenset[str]]:
+) -> tuple[str, frozenset[str]]:
     """Preconditions and effects, under other names and parameter order, fit to be compared."""
     moved = dict(enumerate(order))
     return (
-        frozenset(rename(literal, moved, names) for literal in schema.preconditions),
+        least_form([], schema.preconditions, moved, names),
         frozenset(
             least_form([effect.literal], effect.condition, moved, names)
             for effect in schema.effects

@@ -7,7 +7,7 @@ from itertools import islice
 from typing import Any
 
 from regoal.errors import UsageError
-from regoal.planning.native_schema import read_actions, read_axioms
+from regoal.planning.native_schema import read_actions, read_axioms, read_constants, read_names
 from regoal.planning.renaming import (
     Budget,
     Renaming,
@@ -42,8 +42,12 @@ class Schema:
         The others cannot matter to a plan, and neither can a supertype beside the parameters' own
         types; so two domains may differ in them and still be one.
         """
-        used = [node[1] for node in self.rules.colours.nodes if node[0] == "symbol"]
-        return tuple(sorted(symbol for symbol in used if isinstance(symbol, Symbol)))
+        return tuple(symbol for symbol in self._occurring if symbol.kind != "internal")
+
+    @cached_property
+    def _occurring(self) -> tuple[Symbol, ...]:
+        nodes = [part for kind, part in self.rules.colours.nodes if kind == "symbol"]
+        return tuple(sorted(part for part in nodes if isinstance(part, Symbol)))
 
     @cached_property
     def changed_symbols(self) -> frozenset[Symbol]:
@@ -82,14 +86,15 @@ class Schema:
 
     def to_json(self) -> dict[str, Any]:
         """The schema as plain JSON values; a literal is [symbol's index, terms, positive]."""
-        index = {symbol: i for i, symbol in enumerate(self.symbols)}
+        symbols = sorted({*self.symbols, *self._occurring})
+        index = {symbol: i for i, symbol in enumerate(symbols)}
 
         def literals(of: Sequence[Literal]) -> list[Any]:
             return [[index[x.symbol], list(x.terms), x.positive] for x in of]
 
         return {
             "name": self.name,
-            "symbols": [[s.kind, s.name, s.arity] for s in self.symbols],
+            "symbols": [[s.kind, s.name, s.arity] for s in symbols],
             "actions": [
                 {
                     "name": a.name,
@@ -117,13 +122,13 @@ class Schema:
 
 def schema_of(domain: Domain) -> Schema:
     """The structure of a domain that has been read."""
-    actions, axioms = read_actions(domain), read_axioms(domain)
-    declared = {Symbol("predicate", name, arity) for name, arity in domain.predicates}
-    declared |= {Symbol("type", name, 1) for name in domain.types}
-    used = Schema(domain.name, (), actions, (), axioms).used_symbols
-    constants = sorted(constant.get_name() for constant in domain.native.get_constants())
-    symbols = tuple(sorted(s for s in declared.union(used) if s.name != "="))
-    return Schema(domain.name, symbols, actions, tuple(constants), axioms)
+    return Schema(
+        domain.name,
+        tuple(sorted(read_names(domain))),
+        read_actions(domain),
+        read_constants(domain),
+        read_axioms(domain),
+    )
 
 
 @dataclass(frozen=True)
@@ -155,12 +160,13 @@ def match(policy: Schema, domain: Schema) -> Matching:
     renaming = _only_renaming(policy, domain, names)
     taken = set(renaming.symbols.values())
     unused = {a: b for a, b in names.items() if a not in renaming.symbols and b not in taken}
-    changed = [f"{a.name} = {b.name}" for a, b in sorted(renaming.symbols.items())]
+    renamed = {a: b for a, b in renaming.symbols.items() if a.kind != "internal"}
+    changed = [f"{a.name} = {b.name}" for a, b in sorted(renamed.items())]
     changed += [f"{a} = {b}" for a, b in sorted(renaming.actions.items())]
     changed = [pair for pair in changed if len(set(pair.split(" = "))) > 1]
     notes = (f"names are read so (policy = this domain): {', '.join(changed)}",)
     return Matching(
-        {**renaming.symbols, **unused},
+        {**renamed, **unused},
         dict(renaming.actions),
         renaming.parameters,
         notes + _order_notes(renaming.parameters),
@@ -236,7 +242,7 @@ def _only_renaming(policy: Schema, domain: Schema, names: dict[Symbol, Symbol]) 
     """The one exact renaming, of those that keep every shared name if there are any."""
     fixed = _fixed_nodes(policy, domain, names)
     try:
-        for keep in (fixed, []):
+        for keep in [fixed, []] if fixed else [[]]:
             found = list(islice(renamings(policy.rules, domain.rules, keep, Budget()), 2))
             if found:
                 break
@@ -277,7 +283,7 @@ def _from_json(values: Any) -> Schema:
 
     return Schema(
         str(values["name"]),
-        symbols,
+        tuple(symbol for symbol in symbols if symbol.kind != "internal"),
         tuple(
             ActionSchema(
                 str(action["name"]),

@@ -13,6 +13,9 @@ from typing import NamedTuple
 Term = int | str
 """A variable by its number, or a constant by its name."""
 
+_ALL = 1 << 30
+"""More variables than there are: all of them are shared by the whole rule."""
+
 Node = tuple[str, object]
 """One part of a domain: ("symbol", Symbol), ("action", name), ("constant", name), or a variable."""
 
@@ -22,7 +25,7 @@ class Symbol:
     """A predicate or a type. A type counts as a unary predicate that no action changes."""
 
     kind: str
-    """`predicate` or `type`."""
+    """`predicate`, `type`, or `internal` for what the PDDL library adds (axioms, unions)."""
     name: str
     arity: int
 
@@ -57,8 +60,9 @@ class Effect(NamedTuple):
 class ActionSchema:
     """An action schema; variable i is its parameter number i.
 
-    Equality conditions are left out, and a parameter's type is a literal of the preconditions.
-    Schemas of one name are the disjuncts of one action.
+    Variables from `arity` on are existentially quantified in the preconditions. Equality conditions
+    are left out, and a parameter's type is a literal of the preconditions. Schemas of one name are
+    the disjuncts of one action.
     """
 
     name: str
@@ -169,7 +173,7 @@ def _edge_colour(edge: _Edge, literals: list[str]) -> str:
 
 
 def _action_rule(index: int, action: ActionSchema) -> _Rule:
-    edges = [_edge("precondition", (p,), (index,), action.arity) for p in action.preconditions]
+    edges = [_edge("precondition", (p,), (index,), _ALL) for p in action.preconditions]
     for i, effect in enumerate(action.effects):
         literals = (effect.literal, *effect.condition)
         edges.append(_edge("effect", literals, (index, i), action.arity))
@@ -177,9 +181,8 @@ def _action_rule(index: int, action: ActionSchema) -> _Rule:
 
 
 def _axiom_rule(index: int, axiom: Axiom) -> _Rule:
-    everywhere = 1 << 30  # body variables are shared by the whole axiom
-    edges = [_edge("body", (literal,), (index,), everywhere) for literal in axiom.body]
-    edges.append(_edge("head", (axiom.head,), (index,), everywhere))
+    edges = [_edge("body", (literal,), (index,), _ALL) for literal in axiom.body]
+    edges.append(_edge("head", (axiom.head,), (index,), _ALL))
     return _Rule(None, axiom.head.symbol.arity, tuple(edges))
 
 
