@@ -155,9 +155,9 @@ class _Replay:
             close = get_close_matches(step.name, sorted(self._names.schemas), n=1)
             hint = f", did you mean {close[0]}?" if close else ""
             return f"the domain has no such action{hint}"
-        arity = self._written_arity(schemas[0])
+        arity = self._names.arity[step.name]
         if len(step.objects) != arity:
-            return f"{step.name} takes {arity} objects, the plan gives {len(step.objects)}"
+            return f"{step.name} takes {arity} object(s), the plan gives {len(step.objects)}"
         unknown = [name for name in step.objects if name not in self._names.objects]
         if unknown:
             return f"the problem has no object {', '.join(unknown)}"
@@ -188,16 +188,11 @@ class _Replay:
             return 1.0
         return float(action.native.apply(self._state._native, True)[1])
 
-    def _written_arity(self, schema: Any) -> int:
-        """How many arguments a plan gives: the library adds existential variables after them."""
-        if not self._names.objects:
-            return int(schema.get_arity())
-        any_object = next(iter(self._names.objects.values()))
-        ground = self._problem.new_ground_action(schema, [any_object] * schema.get_arity())
-        return len(str(ground).strip("()").split()) - 1
-
     def _applicable(self, schema: Any, objects: tuple[str, ...]) -> Any:
-        """The library's action of `schema` with these arguments if it is applicable, else None."""
+        """The library's action of `schema` with these arguments if it is applicable, else None.
+
+        The library adds the existential variables of a precondition to the parameters.
+        """
         natives = [self._names.objects[name] for name in objects]
         state = self._state._native
         if schema.get_arity() == len(objects):
@@ -237,6 +232,8 @@ class _Names:
         domain = task.domain.native
         actions: dict[str, str] = getattr(self._text, "actions", {})
         self._renamed: dict[str, str] = getattr(getattr(task, "_text", None), "objects", {})
+        self._predicates = {name for name, _ in task.domain.predicates}
+        self.arity = dict(task.domain.actions)
         self.schemas: dict[str, list[Any]] = {}
         for schema in domain.get_actions():
             name = actions.get(schema.get_name(), schema.get_name())
@@ -266,10 +263,10 @@ class _Names:
             return f"{terms[0]} is not of type {self.type_of(literal)}"
         if name == "=":
             return f"{' and '.join(terms)} must {'be the same' if positive else 'differ'}"
-        written = rf"\(\s*{re.escape(name)}[\s)]"
-        if predicate.is_derived() and not re.search(written, self._text.text):
-            return "a quantified condition does not hold"  # the library made an axiom of it
-        atom = str(Atom(self._text.predicates.get(name, name), tuple(terms)))
+        written = self._text.predicates.get(name, name)
+        if written not in self._predicates or re.fullmatch(r"axiom_\d+", name):
+            return "a quantified condition does not hold"  # made into an axiom
+        atom = Atom(written, tuple(terms))
         return f"{atom} does not hold" if positive else f"{atom} holds but must not"
 
 
