@@ -4,8 +4,10 @@ No torch and no planner here: reports read these records.
 """
 
 import enum
-from collections.abc import Mapping
+import os
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
+from pathlib import Path
 
 
 class Outcome(enum.Enum):
@@ -96,6 +98,23 @@ class PlanResult:
             seconds=_number(record, "seconds"),
             steps=int(_number(record, "steps")),
         )
+
+
+def problem_names(problems: Sequence[Path]) -> list[str]:
+    """One name for each problem file, the same for policies and LAMA: its stem.
+
+    Where two files have one stem, every name is the path from their common folder.
+
+    >>> problem_names([Path("a/p01.pddl"), Path("a/p02.pddl")])
+    ['p01', 'p02']
+    >>> problem_names([Path("a/easy/p01.pddl"), Path("a/hard/p01.pddl")])
+    ['easy/p01', 'hard/p01']
+    """
+    stems = [path.stem for path in problems]
+    if len(set(stems)) == len(stems):
+        return stems
+    folder = os.path.commonpath([path.absolute().parent for path in problems])
+    return [path.absolute().relative_to(folder).with_suffix("").as_posix() for path in problems]
 
 
 def _text(record: Mapping[str, object], key: str) -> str:

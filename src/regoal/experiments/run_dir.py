@@ -141,7 +141,10 @@ class RunRecord:
 
     @property
     def domain(self) -> str:
-        """The benchmark domain, spelt as in the paper's tables but lower case: `childsnack-af`."""
+        """The benchmark domain, spelt as in the paper's tables but lower case: `childsnack-af`.
+
+        Not the name in the PDDL file, which two rows of a table may share.
+        """
         return self._setting("domain").lower().replace("_", "-")
 
     @property
@@ -176,9 +179,13 @@ def load_run(folder: Path) -> RunRecord:
         raise UsageError(
             f"{folder} is not a run: it has no {CONFIG}. Give the folder that `regoal train` wrote."
         )
+    config = read_json(folder / CONFIG)
+    if (folder / DONE).is_file():
+        # A sweep knows which benchmark it ran; a training sees only the name in the PDDL file.
+        config |= {k: v for k, v in read_json(folder / DONE).items() if k == "domain"}
     return RunRecord(
         folder,
-        read_json(folder / CONFIG),
+        config,
         read_jsonl(folder / EPISODES),
         read_jsonl(folder / VALIDATION),
         read_results(folder / RESULTS),

@@ -105,7 +105,7 @@ def rolling_mean(values: Floats, window: int) -> Floats:
     counts = np.cumsum(known).astype(np.float64)
     sums[window:] -= sums[:-window].copy()
     counts[window:] -= counts[:-window].copy()
-    return np.divide(sums, counts, out=np.full(len(values), np.nan), where=counts > 0)
+    return _mean(sums, counts)
 
 
 def best_so_far(run: RunRecord, episodes: Floats) -> Floats:
@@ -127,6 +127,12 @@ def coverage_of(validation: Sequence[JsonObject]) -> Floats:
 
 def _column(records: Sequence[JsonObject], key: str) -> Floats:
     return np.array([as_float(record.get(key)) for record in records], dtype=np.float64)
+
+
+def _mean(sums: Floats, counts: Floats) -> Floats:
+    """Sum by count, NaN where the count is zero."""
+    mean: Floats = np.divide(sums, counts, out=np.full(len(sums), np.nan), where=counts > 0)
+    return mean
 
 
 def _require_episodes(runs: Sequence[RunRecord]) -> None:
@@ -176,8 +182,7 @@ def _draw_mean(axes: "Axes", runs: Sequence[RunRecord], key: str, colour: str, d
     episodes, values = _over_seeds(runs, smooth)
     known = ~np.isnan(values)
     sums, counts = np.where(known, values, 0.0).sum(axis=0), known.sum(axis=0)
-    mean = np.divide(sums, counts, out=np.full(len(sums), np.nan), where=counts > 0)
-    axes.plot(episodes, mean, dashes, color=colour)
+    axes.plot(episodes, _mean(sums, counts), dashes, color=colour)
 
 
 def _over_seeds(

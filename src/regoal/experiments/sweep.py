@@ -1,0 +1,275 @@
+"""A grid of domain, hindsight variant and seed from a TOML file: one run each, as subprocesses.
+
+What is finished is skipped, what was stopped goes on, and a run that fails stops no other.
+
+    out = "runs/small"
+    domains = ["blocks", "gripper"]
+    hindsight = ["lifted", "propositional", "state"]
+    seeds = [0, 1, 2]
+    preset = "laptop"
+    budget_minutes = 20
+    instances_seed = 0    # optional
+    [overrides]           # optional: further options of `regoal train`
+    layers = 20
+"""
+
+import json
+import os
+import shlex
+import sys
+import tomllib
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from regoal.errors import UsageError
+from regoal.experiments.processes import Processes
+from regoal.experiments.run_dir import DONE, RESULTS, JsonObject, read_json, write_json
+
+SPLITS = ("train", "validation", "test")
+PROGRAM = (sys.executable, "-m", "regoal.cli")
+
+
+@dataclass(frozen=True)
+class RunSetting:
+    """One cell of the grid."""
+
+    domain: str
+    hindsight: str
+    seed: int
+    preset: str
+    budget_minutes: float
+    overrides: dict[str, str | int | float | bool]
+    """Further options of `regoal train`, by their name without the dashes."""
+
+    @property
+    def name(self) -> str:
+        """Where the run lies below the sweep's folder."""
+        return f"{self.domain}/{self.hindsight}/{self.seed}"
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """A whole grid, in the order in which its runs start.
+
+    That is seed by seed, so that a sweep that is stopped early has seen every domain and variant.
+    """
+
+    out: Path
+    settings: tuple[RunSetting, ...]
+    instances_seed: int = 0
+
+    def folder(self, setting: RunSetting) -> Path:
+        """The run folder of one setting."""
+        return self.out / setting.name
+
+    def instances(self, domain: str, split: str) -> Path:
+        """The folder of one domain's problems, shared by all runs."""
+        return self.out / "instances" / domain / split
+
+
+@dataclass(frozen=True)
+class Failure:
+    """A step that did not end with exit code 0, and where its output is."""
+
+    step: str
+    exit_code: int
+    log: Path
+
+    def __str__(self) -> str:
+        """One line for the user."""
+        return f"{self.step} ended with exit code {self.exit_code}; its output is in {self.log}"
+
+
+def read_sweep(path: Path) -> Sweep:
+    """Read a sweep file. Raises `UsageError` with the key that is missing, unknown or wrong."""
+    try:
+        values = tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise UsageError(f"{path} cannot be read: {error.strerror}.") from error
+    except tomllib.TOMLDecodeError as error:
+        raise UsageError(f"{path} is not TOML: {error}.") from error
+    for key, kinds in _KEYS.items():
+        _check(path, key, values.get(key), kinds)
+    if unknown := sorted(set(values) - set(_KEYS)):
+        raise UsageError(f"{path} has unknown keys: {', '.join(unknown)}.")
+    for key, kind in (("domains", str), ("hindsight", str), ("seeds", int)):
+        _check_items(path, key, values[key], kind)
+    settings = tuple(
+        RunSetting(
+            domain,
+            hindsight,
+            seed,
+            values["preset"],
+            values["budget_minutes"],
+            values.get("overrides", {}),
+        )
+        for seed in values["seeds"]
+        for domain in values["domains"]
+        for hindsight in values["hindsight"]
+    )
+    return Sweep(Path(values["out"]), settings, values.get("instances_seed", 0))
+
+
+def finished(sweep: Sweep, setting: RunSetting) -> bool:
+    """Whether a run has been trained and tested.
+
+    Raises `UsageError` where its folder holds a finished run with other settings.
+    """
+    marker = sweep.folder(setting) / DONE
+    if not marker.is_file():
+        return False
+    done = read_json(marker)
+    if done != _done(setting):
+        raise UsageError(
+            f"{marker.parent} holds a run with other settings than the sweep file gives. "
+            f"Choose another `out` or move that folder away."
+        )
+    return True
+
+
+def run_sweep(
+    sweep: Sweep,
+    *,
+    jobs: int = 1,
+    tell: Callable[[str], None] = print,
+    program: Sequence[str] = PROGRAM,
+) -> list[Failure]:
+    """Run what is not finished, `jobs` at a time, and return what failed.
+
+    Each run's output goes to a log beside its folder. On an interrupt every running process is
+    terminated, so that it can save, and killed after a minute.
+    """
+    waiting = [setting for setting in sweep.settings if not finished(sweep, setting)]
+    tell(f"{len(sweep.settings)} runs, {len(sweep.settings) - len(waiting)} of them finished")
+    processes = Processes(jobs)
+    failures: list[Failure] = []
+    with ThreadPoolExecutor(max_workers=max(jobs, 1)) as pool:
+        try:
+            for domain in dict.fromkeys(setting.domain for setting in waiting):
+                if failure := _generate(sweep, domain, processes, program):
+                    failures.append(failure)
+                    waiting = [setting for setting in waiting if setting.domain != domain]
+                    tell(str(failure))
+            futures = {pool.submit(_run, sweep, s, processes, program): s for s in waiting}
+            for number, future in enumerate(as_completed(futures), start=1):
+                failure = future.result()
+                failures += [failure] if failure else []
+                outcome = failure or f"{futures[future].name} finished"
+                tell(f"{number}/{len(waiting)} {outcome}")
+        finally:
+            pool.shutdown(wait=False, cancel_futures=True)
+            processes.stop()
+    return failures
+
+
+def print_commands(sweep: Sweep, *, program: Sequence[str] = ("regoal",)) -> list[str]:
+    """Shell lines for a cluster: comments, the generation of instances, then one line a run.
+
+    The lines of one part do not depend on each other. Finished runs are left out.
+    """
+    waiting = [setting for setting in sweep.settings if not finished(sweep, setting)]
+    domains = dict.fromkeys(setting.domain for setting in waiting)
+    lines = ["# first, once:"]
+    for domain in domains:
+        for split in SPLITS:
+            folder = sweep.instances(domain, split)
+            if not folder.is_dir():
+                lines.append(_shell(program, _generate_arguments(sweep, domain, split, folder)))
+    lines.append("# then, in any order:")
+    for setting in waiting:
+        steps = [_shell(program, arguments) for arguments in _steps(sweep, setting)]
+        done = shlex.quote(json.dumps(_done(setting)))
+        mark = f"printf '%s\\n' {done} > {shlex.quote(str(sweep.folder(setting) / DONE))}"
+        lines.append(" && ".join([*steps, mark]))
+    return lines
+
+
+_KEYS: dict[str, tuple[type, ...]] = {
+    "out": (str,),
+    "domains": (list,),
+    "hindsight": (list,),
+    "seeds": (list,),
+    "preset": (str,),
+    "budget_minutes": (int, float),
+    "instances_seed": (int, type(None)),
+    "overrides": (dict, type(None)),
+}
+"""Keys of a sweep file and their types; those that may be none are optional."""
+
+
+def _check(path: Path, key: str, value: object, kinds: tuple[type, ...]) -> None:
+    if value is None and type(None) not in kinds:
+        raise UsageError(f"{path} lacks the key {key!r}.")
+    if not isinstance(value, kinds) or isinstance(value, bool):
+        raise UsageError(f"{path}: {key} = {value!r} has the wrong type.")
+
+
+def _check_items(path: Path, key: str, items: list[object], kind: type) -> None:
+    for item in items:
+        _check(path, f"an item of {key}", item, (kind,))
+    if not items or len(set(items)) < len(items):
+        raise UsageError(f"{path}: {key} must be a list without repetition, and not empty.")
+
+
+def _generate_arguments(sweep: Sweep, domain: str, split: str, folder: Path) -> list[str]:
+    seed = str(sweep.instances_seed)
+    return ["generate", domain, "--split", split, "--out", str(folder), "--seed", seed]
+
+
+def _steps(sweep: Sweep, setting: RunSetting) -> list[list[str]]:
+    """Arguments of the commands that make one run."""
+    train, validation, test = (str(sweep.instances(setting.domain, split)) for split in SPLITS)
+    folder = sweep.folder(setting)
+    training = ["train", f"{train}/domain.pddl", "--problems", train, "--validation", validation]
+    training += ["--hindsight", setting.hindsight, "--seed", str(setting.seed)]
+    training += ["--preset", setting.preset, "--budget", f"{setting.budget_minutes:g}m"]
+    training += [word for item in sorted(setting.overrides.items()) for word in _option(*item)]
+    training += ["--out", str(folder), "--resume"]
+    testing = ["evaluate", str(folder), "--problems", test, "--out", str(folder / RESULTS)]
+    return [training, testing]
+
+
+def _option(name: str, value: str | int | float | bool) -> list[str]:
+    name = name.replace("_", "-")
+    if isinstance(value, bool):
+        return [f"--{name}" if value else f"--no-{name}"]
+    return [f"--{name}", str(value)]
+
+
+def _shell(program: Iterable[str], arguments: Iterable[str]) -> str:
+    return shlex.join([*program, *arguments])
+
+
+def _done(setting: RunSetting) -> JsonObject:
+    return {"finished": True, **asdict(setting)}
+
+
+def _generate(
+    sweep: Sweep, domain: str, processes: Processes, program: Sequence[str]
+) -> Failure | None:
+    for split in SPLITS:
+        folder = sweep.instances(domain, split)
+        if folder.is_dir():
+            continue
+        # Only a whole set gets the final name: half of one would be taken for all of it.
+        unfinished = folder.with_name(f".{split}.{os.getpid()}.tmp")
+        arguments = _generate_arguments(sweep, domain, split, unfinished)
+        log = folder.with_name(f"{split}.log")
+        if code := processes.run([*program, *arguments], log):
+            return Failure(f"generate {domain} --split {split}", code, log)
+        unfinished.replace(folder)
+    return None
+
+
+def _run(
+    sweep: Sweep, setting: RunSetting, processes: Processes, program: Sequence[str]
+) -> Failure | None:
+    folder = sweep.folder(setting)
+    log = folder.with_name(f"{folder.name}.log")
+    for arguments in _steps(sweep, setting):
+        if code := processes.run([*program, *arguments], log):
+            return Failure(f"{setting.name} {arguments[0]}", code, log)
+    write_json(folder / DONE, _done(setting))
+    return None

@@ -1,0 +1,108 @@
+"""Metrics: each knows its name, how it is aggregated, and when two values may be compared."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from statistics import fmean, median
+
+import numpy as np
+
+from regoal.evaluation.results import PlanResult
+
+RESAMPLES = 2000
+CONFIDENCE = 0.95
+MISSING = "-"
+"""Stands in a cell without a value."""
+
+
+@dataclass(frozen=True)
+class Attribute:
+    """One number about a set of results.
+
+    An attribute with `only_if_solved_by_all` says which of two methods is better only over the
+    problems that both solve: the total length of few short plans is no achievement.
+    """
+
+    name: str
+    value: Callable[[PlanResult], float | None]
+    """The attribute of one result; none where it has no value, as the plan length of a failure."""
+    aggregate: Callable[[Sequence[float]], float]
+    smaller_is_better: bool
+    only_if_solved_by_all: bool
+    digits: int
+
+    def of(self, results: Sequence[PlanResult]) -> float | None:
+        """The aggregate over `results`; none where no result has a value."""
+        values = [v for v in map(self.value, results) if v is not None]
+        return self.aggregate(values) if values else None
+
+    def best(self, values: Sequence[float | None]) -> float | None:
+        """The best of several values, none where all are missing."""
+        known = [value for value in values if value is not None]
+        if not known:
+            return None
+        return min(known) if self.smaller_is_better else max(known)
+
+    def text(self, value: float | None) -> str:
+        """The value with the attribute's digits, a dash where it is missing."""
+        return MISSING if value is None else f"{value:.{self.digits}f}"
+
+
+def _length(result: PlanResult) -> float | None:
+    return result.plan_length
+
+
+def _length_metric(
+    name: str, aggregate: Callable[[Sequence[float]], float], digits: int
+) -> Attribute:
+    return Attribute(
+        name,
+        _length,
+        aggregate,
+        smaller_is_better=True,
+        only_if_solved_by_all=True,
+        digits=digits,
+    )
+
+
+COVERAGE = Attribute(
+    "coverage",
+    lambda result: float(result.solved),
+    sum,
+    smaller_is_better=False,
+    only_if_solved_by_all=False,
+    digits=0,
+)
+TOTAL_LENGTH = _length_metric("total plan length", sum, 0)
+MEDIAN_LENGTH = _length_metric("median plan length", median, 1)
+MEAN_LENGTH = _length_metric("mean plan length", fmean, 1)
+SECONDS = Attribute(
+    "seconds",
+    lambda result: result.seconds if result.solved else None,
+    fmean,
+    smaller_is_better=True,
+    only_if_solved_by_all=True,
+    digits=2,
+)
+ATTRIBUTES = (COVERAGE, TOTAL_LENGTH, MEDIAN_LENGTH, MEAN_LENGTH, SECONDS)
+
+
+def solved_by_all(results: Sequence[Sequence[PlanResult]]) -> list[list[PlanResult]]:
+    """The results of each method on the problems that every method solved, in the order given."""
+    solved = [{r.problem for r in method if r.solved} for method in results]
+    common = set.intersection(*solved) if solved else set()
+    return [[r for r in method if r.problem in common] for method in results]
+
+
+def bootstrap_interval(values: Sequence[float], *, seed: int = 0) -> tuple[float, float] | None:
+    """Percentile bootstrap interval (95 %) of the mean over seeds, from 2000 resamples.
+
+    The same values and seed give the same interval. None for fewer than two values: one seed says
+    nothing about others.
+    """
+    if len(values) < 2:  # noqa: PLR2004 - the smallest number that varies
+        return None
+    rng = np.random.default_rng(seed)
+    means = rng.choice(np.asarray(values, dtype=float), (RESAMPLES, len(values))).mean(axis=1)
+    tail = 100 * (1 - CONFIDENCE) / 2
+    low, high = np.percentile(means, [tail, 100 - tail])
+    return float(low), float(high)

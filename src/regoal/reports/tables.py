@@ -1,0 +1,246 @@
+"""The paper's tables from run folders: coverage and plan lengths, seeds, and ours minus theirs."""
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from statistics import fmean
+
+from regoal.errors import UsageError
+from regoal.evaluation.results import PlanResult
+from regoal.experiments.run_dir import RunRecord
+from regoal.reports.attributes import (
+    ATTRIBUTES,
+    COVERAGE,
+    MEAN_LENGTH,
+    MEDIAN_LENGTH,
+    MISSING,
+    RESAMPLES,
+    TOTAL_LENGTH,
+    bootstrap_interval,
+    solved_by_all,
+)
+from regoal.reports.paper import paper_row
+from regoal.reports.rendering import Cell, Table
+from regoal.reports.selection import (
+    NO_RESULTS,
+    Results,
+    by_domain_and_method,
+    display_name,
+    domain_order,
+    method_order,
+    selected_results,
+)
+
+LENGTHS = (TOTAL_LENGTH, MEDIAN_LENGTH, MEAN_LENGTH)
+COMPARED = tuple(a for a in ATTRIBUTES if a.only_if_solved_by_all)
+SELECTION_NOTE = (
+    "Of several seeds the one with the best validation coverage is shown, of equal ones the one "
+    "with the shortest validation plans, then the lowest seed."
+)
+
+
+def coverage_table(runs: Sequence[RunRecord]) -> Table:
+    """Solved test instances and plan lengths of the learned policies (paper, Table 3).
+
+    One run a domain and method: the one that `selection.select_run` picks. Raises `UsageError`
+    where no run has test results.
+    """
+    learned = [run for run in runs if run.method != "lama"]
+    return _lengths_table("Coverage and plan length on the test instances", learned)
+
+
+def lama_table(runs: Sequence[RunRecord]) -> Table:
+    """Solved test instances and lengths of LAMA's first plans (paper, Table 2). Raises as above."""
+    lama = [run for run in runs if run.method == "lama"]
+    return _lengths_table("Coverage and plan length of LAMA's first plan", lama)
+
+
+def paper_table(runs: Sequence[RunRecord]) -> Table:
+    """Coverage in per cent and mean plan length: ours, the paper's, and ours minus theirs.
+
+    The paper's lengths are means over what its own policies solved, so a difference in length
+    says little where the coverages differ. Raises as `coverage_table`.
+    """
+    results = selected_results(runs)
+    keys = _keys(results)
+    rows = [_beside_paper(domain, method, results[domain, method]) for domain, method in keys]
+    return Table(
+        title="Ours and the paper's: coverage and mean plan length",
+        header=("Domain", "Method", "Cov. %", "Paper", "Diff.", "Length", "Paper", "Diff."),
+        rows=tuple(rows),
+        text_columns=2,
+        notes=("Diff.: ours minus the paper's.", *_notes(runs)),
+    )
+
+
+def seeds_table(runs: Sequence[RunRecord]) -> Table:
+    """Test coverage in per cent over seeds: how many, mean, and a 95 % bootstrap interval.
+
+    Raises as `coverage_table`.
+    """
+    seeds = by_domain_and_method(runs)
+    return Table(
+        title="Test coverage over seeds",
+        header=("Domain", "Method", "Seeds", "Cov. %", "95 % interval"),
+        rows=tuple(
+            _over_seeds(domain, method, seeds[domain, method]) for domain, method in _keys(seeds)
+        ),
+        text_columns=2,
+        notes=(f"Percentile bootstrap of the mean over seeds, {RESAMPLES} resamples.",),
+    )
+
+
+def common_table(runs: Sequence[RunRecord]) -> Table:
+    """Plan lengths and seconds over the instances that every method solved: the fair comparison.
+
+    Raises as `coverage_table`.
+    """
+    results = selected_results(runs)
+    rows: list[tuple[Cell, ...]] = []
+    for domain in domain_order(results):
+        methods = method_order(key for key in results if key[0] == domain)
+        common = solved_by_all([results[domain, method] for method in methods])
+        rows += _compared(domain, dict(zip(methods, common, strict=True)))
+    return Table(
+        title="Plan length and seconds over the instances solved by all methods",
+        header=("Domain", "Method", "#", "Total", "Median", "Mean", "Seconds"),
+        rows=tuple(rows),
+        text_columns=2,
+        notes=_notes(runs),
+    )
+
+
+TABLES: dict[str, Callable[[Sequence[RunRecord]], Table]] = {
+    "coverage": coverage_table,
+    "lama": lama_table,
+    "paper": paper_table,
+    "seeds": seeds_table,
+    "common": common_table,
+}
+"""Every table by the name of its file."""
+
+
+def tables_of(runs: Sequence[RunRecord]) -> dict[str, Table]:
+    """Every table that the runs have results for, by name.
+
+    Raises `UsageError` where there is none.
+    """
+    methods = {run.method for run in runs if run.results}
+    if not methods:
+        raise UsageError(NO_RESULTS)
+    empty = {"lama"} - methods
+    if methods == {"lama"}:
+        empty = {"coverage"}
+    return {name: make(runs) for name, make in TABLES.items() if name not in empty}
+
+
+def _lengths_table(title: str, runs: Sequence[RunRecord]) -> Table:
+    results = selected_results(runs)
+    domains, methods = domain_order(results), method_order(results)
+    rows = [
+        _lengths_row(display_name(d), [results.get((d, m), ()) for m in methods]) for d in domains
+    ]
+    everything = [[r for d in domains for r in results.get((d, m), ())] for m in methods]
+    rows.append(_lengths_row("Total", everything))
+    return Table(
+        title=title,
+        header=(
+            "Domain",
+            "#",
+            *(name for _ in methods for name in ("Cov.", "Total", "Median", "Mean")),
+        ),
+        rows=tuple(rows),
+        groups=(("", 1), *((method, 1 + len(LENGTHS)) for method in methods)),
+        totals=1,
+        notes=(*_unequal_note(results), *_notes(runs)),
+    )
+
+
+def _lengths_row(name: str, by_method: Sequence[Sequence[PlanResult]]) -> tuple[Cell, ...]:
+    coverages = [COVERAGE.of(results) for results in by_method]
+    best = COVERAGE.best(coverages) if len(by_method) > 1 else None
+    row = [Cell(name), Cell(str(max(len(results) for results in by_method)))]
+    for results, coverage in zip(by_method, coverages, strict=True):
+        row.append(Cell(COVERAGE.text(coverage), bold=bool(coverage) and coverage == best))
+        row += [Cell(length.text(length.of(results))) for length in LENGTHS]
+    return tuple(row)
+
+
+def _compared(
+    domain: str, by_method: Mapping[str, Sequence[PlanResult]]
+) -> Iterator[tuple[Cell, ...]]:
+    """One row a method, the best of each attribute bold."""
+    values = {m: [a.of(results) for a in COMPARED] for m, results in by_method.items()}
+    columns = zip(*values.values(), strict=True)
+    best = [a.best(column) for a, column in zip(COMPARED, columns, strict=True)]
+    for method, row in values.items():
+        cells = [
+            Cell(a.text(value), bold=len(values) > 1 and value is not None and value == top)
+            for a, value, top in zip(COMPARED, row, best, strict=True)
+        ]
+        number = str(len(by_method[method]))
+        yield (Cell(display_name(domain)), Cell(method), Cell(number), *cells)
+
+
+def _keys(found: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
+    """The (domain, method) keys, each in its order."""
+    keys = set(found)
+    return [(d, m) for d in domain_order(keys) for m in method_order(keys) if (d, m) in keys]
+
+
+def _beside_paper(domain: str, method: str, results: Sequence[PlanResult]) -> tuple[Cell, ...]:
+    theirs = paper_row(domain, method)
+    return (
+        Cell(display_name(domain)),
+        Cell(method),
+        *_difference(_per_cent(results), float(theirs.coverage) if theirs else None),
+        *_difference(MEAN_LENGTH.of(results), theirs.mean if theirs and theirs.coverage else None),
+    )
+
+
+def _difference(ours: float | None, theirs: float | None) -> list[Cell]:
+    return [
+        Cell(MISSING if ours is None else f"{ours:.1f}"),
+        Cell(MISSING if theirs is None else f"{theirs:.1f}"),
+        Cell(MISSING if ours is None or theirs is None else f"{ours - theirs:+.1f}"),
+    ]
+
+
+def _over_seeds(domain: str, method: str, runs: Sequence[RunRecord]) -> tuple[Cell, ...]:
+    shares = [_per_cent(run.results) for run in runs]
+    interval = bootstrap_interval(shares)
+    return (
+        Cell(display_name(domain)),
+        Cell(method),
+        Cell(str(len(runs))),
+        Cell(f"{fmean(shares):.1f}"),
+        Cell(f"{interval[0]:.1f} to {interval[1]:.1f}" if interval else MISSING),
+    )
+
+
+def _per_cent(results: Sequence[PlanResult]) -> float:
+    """Coverage in per cent of the results, which must not be empty."""
+    return 100 * sum(result.solved for result in results) / len(results)
+
+
+def _unequal_note(results: Results) -> list[str]:
+    """A warning where methods were not tested on the same number of instances of a domain."""
+    sizes: dict[str, set[int]] = defaultdict(set)
+    for domain in domain_order(results):
+        sizes[domain] = {len(results.get((domain, method), ())) for method in method_order(results)}
+    unequal = [display_name(domain) for domain, found in sizes.items() if len(found) > 1]
+    if not unequal:
+        return []
+    return [f"Not every method was tested on every instance of {', '.join(unequal)}."]
+
+
+def _notes(runs: Sequence[RunRecord]) -> tuple[str, ...]:
+    notes = []
+    if any(len(seeds) > 1 for seeds in by_domain_and_method(runs).values()):
+        notes.append(SELECTION_NOTE)
+    presets = sorted({str(run.config["preset"]) for run in runs if "preset" in run.config})
+    if len(presets) > 1:
+        notes.append(f"The runs have different presets: {', '.join(presets)}.")
+    waiting = sum(1 for run in runs if not run.results)
+    if waiting:
+        notes.append(f"{waiting} of {len(runs)} runs have no test results yet and are left out.")
+    return tuple(notes)
