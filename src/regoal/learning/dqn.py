@@ -69,7 +69,7 @@ class Learner:
         self.config = config
         self.encoder = encoder
         self.online = network
-        self.target = QNetwork(network.relations, network.embedding_size, seed=0)
+        self.target = QNetwork(network.relations, network.layout.size, seed=0)
         self.target.requires_grad_(False)
         self.optimizer = torch.optim.Adam(network.parameters(), lr=config.learning_rate.start)
         self._target_values: dict[tuple[State, Goal], float] = {}

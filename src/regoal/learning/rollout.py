@@ -18,7 +18,7 @@ QValues = Callable[[Sequence[tuple[State, Goal]]], list[Tensor]]
 def boltzmann(q_values: Tensor, temperature: float) -> npt.NDArray[np.float64]:
     """π(a | s, g) ∝ exp(Q(s, a, g) / T), [actions] (paper, "Experience Generation")."""
     scaled = q_values.double().numpy() / temperature
-    odds = np.exp(scaled - scaled.max())
+    odds = np.exp(np.maximum(scaled - scaled.max(), -500.0))
     return np.asarray(odds / odds.sum())
 
 
@@ -40,15 +40,26 @@ def rollout(
             break
         values = q_values([(states[i][-1], tasks[i].goal) for i in active])
         for i, q in zip(active, values, strict=True):
-            action = int(rng.choice(len(q), p=boltzmann(q, temperature)))
-            applicable = encoder.state(states[i][-1]).actions
+            successors = _successors(tasks[i], states[i][-1], encoder)
+            odds = boltzmann(q, temperature) * _new(successors, set(states[i]))
+            action = int(rng.choice(len(odds), p=odds / odds.sum()))
             actions[i].append(action)
-            states[i].append(tasks[i].successor(states[i][-1], applicable[action]))
+            states[i].append(successors[action])
         active = [i for i in active if not _ended(tasks[i], states[i][-1], encoder)]
     return [
         Trajectory(tuple(s), tuple(a), task.goal)
         for s, a, task in zip(states, actions, tasks, strict=True)
     ]
+
+
+def _successors(task: Task, state: State, encoder: Encoder) -> list[State]:
+    return [task.successor(state, action) for action in encoder.state(state).actions]
+
+
+def _new(successors: Sequence[State], visited: set[State]) -> npt.NDArray[np.float64]:
+    """1 for successors not visited before, else 0; all 1 where every one was."""
+    new = np.array([state not in visited for state in successors], dtype=np.float64)
+    return new if new.any() else np.ones_like(new)
 
 
 def _ended(task: Task, state: State, encoder: Encoder) -> bool:

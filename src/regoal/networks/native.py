@@ -274,7 +274,7 @@ def _prepare(weights: Tensor, layout: Layout, batch: Batch) -> tuple[ctypes.CDLL
         layout.places["norm.scale"][0],
     )
     starts = np.cumsum(batch.sizes) - batch.sizes
-    shards, keep = [], [arity, begins, starts, weights]
+    shards, keep = [], [arity, begins, starts, weights, batch.args]
     for shard in batch.shards(_threads):
         begin, end = np.ascontiguousarray(shard.begin), np.ascontiguousarray(shard.end)
         keep += [begin, end]
