@@ -184,12 +184,8 @@ def condition(node: Node, scope: Scope, positive: bool = True) -> Formula:
     if isinstance(node, Word):
         raise bad(node, f"expected a condition in brackets here, not '{node.text}'.")
     word, parts = head(node), node.items[1:]
-    if not parts and (word == "or" if positive else word in ("", "and")):
-        raise bad(node, f"{shown(node)} can never hold here (in {scope.place}); remove it.")
-    if not node.items:
-        return TRUE
-    if word in ("and", "or"):
-        connective = word if positive else {"and": "or", "or": "and"}[word]
+    if word in ("and", "or") or not node.items:
+        connective = "and" if (word != "or") == positive else "or"
         return Junction(connective, tuple(condition(part, scope, positive) for part in parts))
     if word == "not":
         return condition(parts_of(node, 1)[0], scope, not positive)

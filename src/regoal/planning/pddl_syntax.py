@@ -18,7 +18,7 @@ MAX_DEPTH = 200
 """Deepest nesting of brackets that is read: far beyond real files, below Python's own limit."""
 
 _NAME_CHARACTERS = r"[\w\-.@#+*/<>=!$%&~^|:]"
-_TOKEN = re.compile(rf"[()]|\?{_NAME_CHARACTERS}*|{_NAME_CHARACTERS}+|(?P<odd>\S)")
+_TOKEN = re.compile(rf"[()]|-(?=[^\W\d])|\?{_NAME_CHARACTERS}*|{_NAME_CHARACTERS}+|(?P<odd>\S)")
 
 
 class Word(NamedTuple):

@@ -12,12 +12,13 @@ from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
 
-from regoal.errors import UnsupportedPddlError
 from regoal.planning.goals import Goal
 from regoal.planning.pddl_domain import PddlAction, PddlDomain, parse_domain
-from regoal.planning.pddl_effects import Effect, Values
-from regoal.planning.pddl_formulas import TRUE, Formula, Junction, Literal, Variable
+from regoal.planning.pddl_effects import Values
+from regoal.planning.pddl_formulas import Formula, Literal, Variable
+from regoal.planning.pddl_normal import NormalForm, Rule
 from regoal.planning.pddl_problem import PddlProblem, parse_problem
+from regoal.planning.pddl_syntax import naming
 from regoal.planning.pddl_types import Types
 
 REQUIREMENTS = (
@@ -25,12 +26,9 @@ REQUIREMENTS = (
     ":existential-preconditions :universal-preconditions :conditional-effects "
     ":derived-predicates"
 )
-MAX_CASES = 512
-"""How many conjunctions a condition may expand into; the parser makes an action of each."""
-
 _SAFE = re.compile(r"[a-z][a-z0-9_-]*")
 _TAKEN = re.compile(
-    r"object|number|either|either-\d+|axiom_\d+|and|or|not|imply|forall|exists|when"
+    r"object|number|either|(either|forall)-\d+|axiom_\d+|and|or|not|imply|forall|exists|when"
 )
 
 
@@ -81,10 +79,12 @@ def read_domain(path: Path) -> DomainText:
     types = _safe_names(domain.parents, set(predicates.values()))
     actions = _safe_names((action.name for action in domain.actions), set())
     constants = _safe_names(domain.symbols.objects, set())
-    printer = _Printer(path, domain, types, predicates, constants)
+    printer = _Printer(domain, types, predicates, constants)
+    with naming(path):
+        text = printer.domain_text(actions)
     return DomainText(
         path,
-        printer.domain_text(actions),
+        text,
         *(_inverse(names) for names in (types, predicates, actions, constants)),
         content=domain,
     )
@@ -97,12 +97,12 @@ def read_problem(path: Path, domain: DomainText) -> ProblemText:
     objects = _safe_names(problem.objects, set(constants.values()))
     everything = {**constants, **objects}
     types, predicates = _inverse(domain.types), _inverse(domain.predicates)
-    printer = _Printer(path, domain.content, types, predicates, everything)
+    printer = _Printer(domain.content, types, predicates, everything)
     above = domain.content.symbols.types
     typed = {**domain.content.symbols.objects, **problem.objects}
     return ProblemText(
         path,
-        printer.problem_text(problem, objects),
+        printer.problem_text(problem),
         _inverse(everything),
         {o: tuple(sorted(above[t] - {"object"})) for o, t in typed.items()},
         problem.goal,
@@ -134,25 +134,24 @@ def _safe_names(names: Iterable[str], taken: set[str]) -> dict[str, str]:
 class _Printer:
     """Prints one file for the parser; `unions` collects what `either` asked for."""
 
-    path: Path
     domain: PddlDomain
     types: Mapping[str, str]
-    predicates: Mapping[str, str]
+    predicates: dict[str, str]
     objects: Mapping[str, str]
     unions: dict[Types, str] = field(default_factory=dict)
     equality: bool = False
+    normal: NormalForm = field(default_factory=NormalForm)
 
     def domain_text(self, actions: Mapping[str, str]) -> str:
-        rules = [
-            f"(:derived ({self.predicates[rule.predicate]}{self._typed(rule.parameters)})"
-            f"\n  {self._formula(rule.body, rule.predicate)})"
-            for rule in self.domain.derived
+        schemas = [
+            text
+            for action in self.domain.actions
+            for text in self._schemas(action, actions[action.name])
         ]
-        schemas = [self._action(action, actions[action.name]) for action in self.domain.actions]
-        requirements = f"{REQUIREMENTS}{' :equality' if self.equality else ''})"
+        rules = [self._rule(rule) for rule in self._all_rules()]
         constants = self._objects(self.domain.symbols.objects)
         sections = [
-            requirements,
+            f"{REQUIREMENTS}{' :equality' if self.equality else ''})",
             *([f"(:types {' '.join(self._type_lines())})"] if self.types else []),
             *([f"(:constants{constants})"] if constants else []),
             f"(:predicates {' '.join(self._declarations())})",
@@ -161,15 +160,15 @@ class _Printer:
         ]
         return "\n".join(["(define (domain d)", *sections]) + ")\n"
 
-    def problem_text(self, problem: PddlProblem, objects: Mapping[str, str]) -> str:
+    def problem_text(self, problem: PddlProblem) -> str:
+        objects = self._objects(problem.objects)
         init = " ".join(self._literal(Literal(*atom)) for atom in problem.init)
         goal = " ".join(
             self._literal(Literal(*atom, positive)) for atom, positive in problem.goal.literals()
         )
-        declared = self._objects(problem.objects) if objects else ""
         sections = [
             "(:domain d)",
-            *([f"(:objects{declared})"] if declared else []),
+            *([f"(:objects{objects})"] if objects else []),
             f"(:init {init})",
             f"(:goal (and {goal}))",
         ]
@@ -185,9 +184,13 @@ class _Printer:
                 yield f"{self.types[member]} - {union}"
 
     def _declarations(self) -> Iterator[str]:
-        for name, arguments in self.domain.symbols.predicates.items():
-            variables = "".join(f" ?v{i}" for i in range(len(arguments)))
-            yield f"({self.predicates[name]}{variables})"
+        arities = {name: len(types) for name, types in self.domain.symbols.predicates.items()}
+        for name, arity in {**arities, **self.normal.auxiliary}.items():
+            yield f"({self._predicate(name)}{''.join(f' ?v{i}' for i in range(arity))})"
+
+    def _predicate(self, name: str) -> str:
+        """A predicate's name in the text; those of the normal form are `forall-0` and so on."""
+        return self.predicates.get(name) or name.strip("<>").replace(" ", "-")
 
     def _objects(self, objects: Mapping[str, str]) -> str:
         return "".join(f" {self.objects[o]} - {self._type((t,))}" for o, t in objects.items())
@@ -198,65 +201,59 @@ class _Printer:
         return self.types.get(types[0], types[0])
 
     def _typed(self, variables: Iterable[Variable]) -> str:
-        return "".join(f" {v.name} - {self._type(v.types)}" for v in variables)
+        return " ".join(f"{v.name} - {self._type(v.types)}" for v in variables)
 
-    def _action(self, action: PddlAction, name: str) -> str:
+    def _all_rules(self) -> list[Rule]:
+        rules = [
+            Rule(derived.predicate, derived.parameters, case)
+            for derived in self.domain.derived
+            for case in self.normal.conjunctions(
+                derived.body, derived.parameters, f"a rule for {derived.predicate}"
+            )
+        ]
+        return rules + self.normal.rules
+
+    def _rule(self, rule: Rule) -> str:
+        body = self._conjunction(rule.body.literals)
+        if rule.body.variables:
+            body = f"(exists ({self._typed(rule.body.variables)}) {body})"
+        parameters = self._typed(rule.parameters)
+        head = f"{self._predicate(rule.predicate)}{' ' * bool(parameters)}{parameters}"
+        return f"(:derived ({head}) {body})"
+
+    def _schemas(self, action: PddlAction, name: str) -> Iterator[str]:
+        """An action for each case of the precondition, with what must exist as more parameters."""
+        effects = "".join(self._effects(action))
         place = f"the precondition of action {action.name}"
-        return (
-            f"(:action {name} :parameters ({self._typed(action.parameters).strip()})"
-            f"\n  :precondition {self._formula(action.precondition, place)}"
-            f"\n  :effect (and{''.join(self._effects(action.effects, action.name))}))"
-        )
+        for case in self.normal.conjunctions(action.precondition, action.parameters, place):
+            yield (
+                f"(:action {name} :parameters ({self._typed(action.parameters + case.variables)})"
+                f"\n  :precondition {self._conjunction(case.literals)}"
+                f"\n  :effect (and{effects}))"
+            )
 
-    def _effects(self, effects: Iterable[Effect], action: str) -> Iterator[str]:
+    def _effects(self, action: PddlAction) -> Iterator[str]:
         """One text for all effects under the same variables and condition."""
         together: dict[tuple[tuple[Variable, ...], Formula], list[Literal]] = {}
-        for effect in effects:
+        for effect in action.effects:
             together.setdefault((effect.variables, effect.condition), []).extend(effect.literals)
-        for (variables, condition), literals in together.items():
-            text = f"(and {' '.join(map(self._literal, literals))})"
-            if condition != TRUE:
-                premise = self._formula(condition, f"a condition in the effect of action {action}")
-                text = f"(when {premise} {text})"
-            if variables:
-                text = f"(forall ({self._typed(variables).strip()}) {text})"
-            yield f"\n    {text}"
+        place = f"a condition in the effect of action {action.name}"
+        for (bound, condition), literals in together.items():
+            for case in self.normal.conjunctions(condition, action.parameters + bound, place):
+                text = self._conjunction(dict.fromkeys(literals))
+                if case.literals:
+                    text = f"(when {self._conjunction(case.literals)} {text})"
+                if bound or case.variables:
+                    text = f"(forall ({self._typed(bound + case.variables)}) {text})"
+                yield f"\n    {text}"
 
-    def _formula(self, formula: Formula, place: str) -> str:
-        if cases(formula) > MAX_CASES:
-            raise UnsupportedPddlError(
-                f"{self.path}: {place} expands into more than {MAX_CASES} conjunctions; "
-                "use a derived predicate for part of it."
-            )
-        text = self._condition(formula)
-        return text if isinstance(formula, Junction) else f"(and {text})"
-
-    def _condition(self, formula: Formula) -> str:
-        if isinstance(formula, Literal):
-            return self._literal(formula)
-        if isinstance(formula, Junction):
-            return f"({' '.join((formula.connective, *map(self._condition, formula.parts)))})"
-        variables = self._typed(formula.variables).strip()
-        return f"({formula.quantifier} ({variables}) {self._condition(formula.body)})"
+    def _conjunction(self, literals: Iterable[Literal]) -> str:
+        return f"(and{''.join(f' {self._literal(literal)}' for literal in literals)})"
 
     def _literal(self, literal: Literal) -> str:
-        self.equality |= literal.predicate == "="
-        name = self.predicates.get(literal.predicate, "=")
+        equality = literal.predicate == "="
+        self.equality |= equality
+        name = "=" if equality else self._predicate(literal.predicate)
         terms = (self.objects.get(term, term) for term in literal.terms)
         text = f"({' '.join((name, *terms))})"
         return text if literal.positive else f"(not {text})"
-
-
-def cases(formula: Formula) -> int:
-    """How many conjunctions the formula has in disjunctive normal form; a `forall` is one."""
-    if isinstance(formula, Literal):
-        return 1
-    if isinstance(formula, Junction):
-        numbers = [cases(part) for part in formula.parts]
-        if formula.connective == "or":
-            return sum(numbers)
-        total = 1
-        for number in numbers:
-            total = min(total * number, MAX_CASES + 1)
-        return total
-    return cases(formula.body) if formula.quantifier == "exists" else 1
