@@ -124,7 +124,6 @@ def _is_cost(node: Form, scope: Scope) -> bool:
     changed = node.items[1] if len(node.items) > 1 else node
     return (
         head(node) == "increase"
-        and "increase" not in scope.symbols.predicates
         and head(changed) == "total-cost"
         and "total-cost" in scope.symbols.functions
     )

@@ -27,9 +27,6 @@ REQUIREMENTS = (
     ":derived-predicates"
 )
 _SAFE = re.compile(r"[a-z][a-z0-9_-]*")
-_TAKEN = re.compile(
-    r"object|number|either|(either|forall)-\d+|axiom_\d+|and|or|not|imply|forall|exists|when"
-)
 
 
 @dataclass(frozen=True)
@@ -45,9 +42,9 @@ class DomainText:
     text: str
     types: dict[str, str]
     predicates: dict[str, str]
-    actions: dict[str, str] = field(default_factory=dict)
-    constants: dict[str, str] = field(default_factory=dict)
-    content: PddlDomain = field(kw_only=True, repr=False)
+    actions: dict[str, str]
+    constants: dict[str, str]
+    content: PddlDomain = field(repr=False)
 
 
 @dataclass(frozen=True)
@@ -75,10 +72,10 @@ def read_domain(path: Path) -> DomainText:
     `UnsupportedPddlError` where it goes beyond classical planning, with file, line and remedy.
     """
     domain = parse_domain(path)
-    predicates = _safe_names(domain.symbols.predicates, set())
-    types = _safe_names(domain.parents, set(predicates.values()))
-    actions = _safe_names((action.name for action in domain.actions), set())
-    constants = _safe_names(domain.symbols.objects, set())
+    predicates = _safe_names(domain.symbols.predicates, "is-")
+    types = _safe_names(domain.parents, "of-")
+    actions = _safe_names((action.name for action in domain.actions), "")
+    constants = _safe_names(domain.symbols.objects, "")
     printer = _Printer(domain, types, predicates, constants)
     with naming(path):
         text = printer.domain_text(actions)
@@ -86,7 +83,7 @@ def read_domain(path: Path) -> DomainText:
         path,
         text,
         *(_inverse(names) for names in (types, predicates, actions, constants)),
-        content=domain,
+        domain,
     )
 
 
@@ -94,7 +91,7 @@ def read_problem(path: Path, domain: DomainText) -> ProblemText:
     """Read and check a problem file of `domain`. Raises as `read_domain` does."""
     problem = parse_problem(path, domain.content, domain.path)
     constants = _inverse(domain.constants)
-    objects = _safe_names(problem.objects, set(constants.values()))
+    objects = _safe_names(problem.objects, "", constants.values())
     everything = {**constants, **objects}
     types, predicates = _inverse(domain.types), _inverse(domain.predicates)
     printer = _Printer(domain.content, types, predicates, everything)
@@ -115,17 +112,15 @@ def _inverse(names: Mapping[str, str]) -> dict[str, str]:
     return {new: old for old, new in names.items()}
 
 
-def _safe_names(names: Iterable[str], taken: set[str]) -> dict[str, str]:
-    """A name for each that the parser takes and that is not `taken`; its own where it may be."""
+def _safe_names(names: Iterable[str], prefix: str, taken: Iterable[str] = ()) -> dict[str, str]:
+    """A name for each that the parser takes: prefix and name, changed where need be."""
     names = list(names)
-    safe = {
-        n: n for n in names if _SAFE.fullmatch(n) and not _TAKEN.fullmatch(n) and n not in taken
-    }
-    used = taken.union(safe)
+    safe = {name: prefix + name for name in names if _SAFE.fullmatch(prefix + name)}
+    used = {*taken, *safe.values()}
     for name in names:
         if name not in safe:
-            stem = re.sub(r"[^a-z0-9_-]", "_", name)
-            safe[name] = next(n for i in count() if (n := f"x{i}-{stem}") not in used)
+            stem = f"{prefix or 'x'}{re.sub('[^a-z0-9_-]', '_', name)}"
+            safe[name] = next(n for i in count() if (n := f"{stem}-{i}") not in used)
             used.add(safe[name])
     return {name: safe[name] for name in names}
 
@@ -162,7 +157,7 @@ class _Printer:
 
     def problem_text(self, problem: PddlProblem) -> str:
         objects = self._objects(problem.objects)
-        init = " ".join(self._literal(Literal(*atom)) for atom in problem.init)
+        init = "\n  ".join(self._literal(Literal(*atom)) for atom in problem.init)
         goal = " ".join(
             self._literal(Literal(*atom, positive)) for atom, positive in problem.goal.literals()
         )
