@@ -119,8 +119,8 @@ class Scope:
 
 def atom(node: Form, scope: Scope) -> Literal:
     """An atom whose predicate, arity, variables, objects and types have been checked."""
-    word, *arguments = node.items
-    if not isinstance(word, Word):
+    word, arguments = node.items[0] if node.items else node, list(node.items[1:])
+    if isinstance(word, Form):
         raise bad(node, f"expected an atom here, not {shown(node)}.")
     if word.text == "=":
         wanted: tuple[Types, ...] = (("object",), ("object",))

@@ -160,14 +160,31 @@ def _odd_character(character: str) -> str:
 
 
 def _unclosed(open_forms: list[tuple[int, list[Node]]], last_line: int) -> PddlError:
+    """The error for a file that ends too early, with the likeliest place of a forgotten ')'."""
     opened, items = open_forms[-1]
     inside = f"'({items[0].text}'" if items and isinstance(items[0], Word) else "a bracket"
     missing = len(open_forms) - 1
+    buried = [s for _, found in open_forms[2:] for node in found for s in _sections_in(node)]
+    buried += [s for node in open_forms[1][1] for s in _sections_in(node) if s is not node]
+    if buried:
+        first = min(buried, key=lambda section: section.line)
+        likely = f"before line {first.line}, where '({head(first)}' begins inside another bracket"
+    else:
+        likely = f"or the file be cut off; the innermost ({inside}) opens on line {opened}"
     return bad(
         last_line,
-        f"the file ends while {missing} bracket{'s are' if missing > 1 else ' is'} still open, "
-        f"the innermost ({inside}) since line {opened}; it may be cut off, or lack ')'.",
+        f"the file ends while {missing} bracket{'s are' if missing > 1 else ' is'} still open: "
+        f"a ')' may be missing {likely}.",
     )
+
+
+def _sections_in(node: Node) -> Iterator[Form]:
+    """Every bracket at or below a node that begins with a word such as `:action`."""
+    if isinstance(node, Form):
+        if head(node).startswith(":"):
+            yield node
+        for item in node.items:
+            yield from _sections_in(item)
 
 
 def read_define(path: Path, kind: str) -> tuple[Word, tuple[Form, ...]]:

@@ -82,7 +82,10 @@ def read_domain(path: Path) -> DomainText:
     return DomainText(
         path,
         text,
-        *(_inverse(names) for names in (types, predicates, actions, constants)),
+        _inverse(types),
+        _inverse(predicates),
+        _inverse(actions),
+        _inverse(constants),
         domain,
     )
 
