@@ -69,9 +69,19 @@ class State:
         """Every atom that holds: changeable, derived and static. Types are not atoms."""
         return self.task.static_atoms.union(self.fluent_atoms)
 
+    def holds(self, atom: Atom) -> bool:
+        """Whether an atom, changeable or static, is true here."""
+        return atom in self._changeable or atom in self.task.static_atoms
+
     def satisfies(self, goal: Goal) -> bool:
         """Whether this is a goal state, i.e. every literal of `goal` holds."""
-        return goal.holds_in(self.atoms)
+        return all(self.holds(atom) for atom in goal.atoms) and not any(
+            self.holds(atom) for atom in goal.negative
+        )
+
+    @cached_property
+    def _changeable(self) -> frozenset[Atom]:
+        return frozenset(self.fluent_atoms)
 
 
 @dataclass(frozen=True)
