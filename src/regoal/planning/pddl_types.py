@@ -134,8 +134,20 @@ def closure(
     while waiting:
         ready = [name for name, above in waiting.items() if all(a in types for a in above)]
         if not ready:
-            names = ", ".join(sorted(waiting))
-            raise bad(section[0], f"the types {names} lie below each other in a circle.")
+            raise bad(
+                section[0],
+                f"the type '{_in_circle(waiting)}' lies below itself; each '- type' holds for all "
+                "names before it, so list the topmost types last.",
+            )
         for name in ready:
             types[name] = frozenset((name,)).union(*(types[a] for a in waiting.pop(name)))
     return types
+
+
+def _in_circle(parents: Mapping[str, tuple[str, ...]]) -> str:
+    """A type on a circle, where each of these lies on one or below one."""
+    name, seen = min(parents), set()
+    while name not in seen:
+        seen.add(name)
+        name = min(above for above in parents[name] if above in parents)
+    return name
