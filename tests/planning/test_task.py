@@ -481,6 +481,15 @@ def test_costs_are_those_of_the_file(tmp_path):
     assert costs == {"(drive x y)": 7.0, "(rest)": 2.5, "(wait)": 0.0}
 
 
+def test_total_cost_needs_no_declaration(tmp_path):
+    domain = "(define (domain d) (:predicates (p)) (:action a :effect (increase (total-cost) 3)))"
+    problem = """(define (problem p) (:domain d) (:init (= (total-cost) 0)) (:goal (p))
+        (:metric minimize (total-cost)))"""
+    task = task_of(tmp_path, domain, problem)
+    [action] = task.applicable_actions(task.initial_state)
+    assert task.cost(task.initial_state, action) == 3.0
+
+
 def test_without_a_metric_every_action_costs_one(tmp_path):
     task = task_of(tmp_path, COSTS[0], COSTS[1].replace("(:metric minimize (total-cost))", ""))
     assert not task.has_costs

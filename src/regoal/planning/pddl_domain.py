@@ -170,7 +170,10 @@ def _predicates(nodes: Iterable[Node], types: Above) -> dict[str, tuple[Types, .
 
 
 def _functions(nodes: Iterable[Node], types: Above) -> dict[str, tuple[Types, ...]]:
-    """Argument types of the functions; the `- number` behind them may be left out."""
+    """Argument types of the functions; the `- number` behind them may be left out.
+
+    `(total-cost)` is known without being declared.
+    """
     plain: list[Node] = []
     rest = iter(nodes)
     for node in rest:
@@ -185,7 +188,7 @@ def _functions(nodes: Iterable[Node], types: Above) -> dict[str, tuple[Types, ..
         if name in functions:
             raise bad(node, f"the function '{name}' is declared twice; rename one.")
         functions[name] = of
-    return functions
+    return {"total-cost": (), **functions}
 
 
 def _action(section: Form, symbols: Symbols) -> PddlAction:

@@ -3,7 +3,8 @@
 The parser (pymimir) crashes on some correct files, takes some requirements amiss, reads
 `either` on parameters as an intersection, and turns types into predicates of the same name.
 So it only ever sees text that is printed here from a checked file: sections in order, empty
-preconditions written out, `either` as a type of its own, types and predicates told apart by name.
+preconditions written out, conditions in normal form, `either` as a type of its own, types and
+predicates told apart by name.
 """
 
 import re

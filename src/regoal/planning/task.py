@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import islice
 from operator import attrgetter
 from pathlib import Path
 from typing import Any
@@ -99,7 +100,10 @@ class Domain:
 
     @cached_property
     def has_copies(self) -> bool:
-        """Whether the library made several schemas, or longer ones, of an action of the file."""
+        """Whether the library has several schemas, or longer ones, of an action of the file.
+
+        A precondition with `or` or `exists` is given to it in that way (see `pddl_normal`).
+        """
         made = [(self.text.actions[a.get_name()], a.get_arity()) for a in self.native.get_actions()]
         return tuple(sorted(made)) != self.actions
 
@@ -193,7 +197,7 @@ class Task:
     def _known_atoms(
         self, table: dict[int, Atom | None], kind: str, indices: Iterable[int]
     ) -> list[Atom]:
-        """Atoms by their index in the library; rules of its own making have none of ours."""
+        """Atoms by their index in the library, those of predicates made for it left out."""
         found = []
         for index in indices:
             if index not in table:
@@ -213,12 +217,13 @@ class Task:
     def _converted(self, native: Any) -> GroundAction | None:
         """The library's action under the file's names, or None where its cost is undefined.
 
-        The library adds a parameter for every `exists` in a precondition; those are left off.
+        What must exist for a precondition stands behind the file's parameters, and is left off.
         """
-        name = self.domain.text.actions[native.get_action().get_name()]
+        inner = native._advanced_ground_action
+        name = self.domain.text.actions[inner.get_action().get_name()]
         arity = len(self._schemas[name].parameters)
         names = self._text.objects
-        objects = tuple(names[o.get_name()] for o in native.get_objects()[:arity])
+        objects = tuple(names[o.get_name()] for o in islice(inner.get_objects(), arity))
         if self.has_costs and self._cost(name, objects) is None:
             return None
         return GroundAction(name, objects, native)
