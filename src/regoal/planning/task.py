@@ -4,8 +4,12 @@ A `Task` is one problem of a domain. Its states, actions and atoms are values of
 equal by content, in a fixed order, with names in lower case.
 """
 
+import re
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import islice
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -37,7 +41,7 @@ Its name cannot be written in PDDL, so it never meets an action of a domain.
 
 
 class State:
-    """A state of one task. Equal states of a task are equal and hash alike, across all paths to them."""
+    """A state of one task; states are equal where the same atoms hold, whatever led there."""
 
     __slots__ = ("__dict__", "_native", "index", "task")
 
@@ -92,12 +96,22 @@ class Domain:
     @property
     def name(self) -> str:
         """The domain's name in PDDL, lower case."""
-        return str(self.native.get_name()).lower()
+        return self.text.content.name
+
+    @cached_property
+    def has_copies(self) -> bool:
+        """Whether the library has several schemas, or longer ones, of an action of the file.
+
+        A precondition with `or` or `exists` is given to it in that way (see `pddl_normal`).
+        """
+        made = [(self.text.actions[a.get_name()], a.get_arity()) for a in self.native.get_actions()]
+        return tuple(sorted(made)) != self.actions
 
     @property
     def predicates(self) -> tuple[tuple[str, int], ...]:
         """Name and arity of every predicate, derived ones included, in alphabetical order."""
-        return tuple(sorted((p.get_name(), p.get_arity()) for p in self._own_predicates()))
+        declared = self.text.content.symbols.predicates
+        return tuple(sorted((name, len(arguments)) for name, arguments in declared.items()))
 
     @property
     def types(self) -> tuple[str, ...]:
@@ -107,29 +121,31 @@ class Domain:
     @property
     def actions(self) -> tuple[tuple[str, int], ...]:
         """Name and number of parameters of every action schema, in alphabetical order."""
-        return tuple(sorted((a.get_name(), a.get_arity()) for a in self.native.get_actions()))
-
-    def _own_predicates(self) -> list[Any]:
-        hidden = {"object", "number", *self.text.types}
-        return [p for p in self.native.get_predicates() if p.get_name() not in hidden]
+        return tuple(sorted((a.name, len(a.parameters)) for a in self.text.content.actions))
 
 
 class Task:
     """One problem: its objects, initial state, goal, and the dynamics of its domain."""
 
-    def __init__(self, domain: Domain, path: Path, native: Any) -> None:
+    def __init__(self, domain: Domain, text: pddl_text.ProblemText, native: Any) -> None:
         self.domain = domain
-        self.path = path
-        self.name = path.stem
+        self.path = text.path
+        self.name = text.path.stem
+        self.goal = text.goal
+        self.types_of = text.types_of
+        """The types of each object, those above its own included and `object` aside, sorted."""
+        self.has_costs = text.has_costs
+        """Whether the problem asks for plans of small total cost; else each action counts 1."""
+        self.objects: tuple[str, ...] = tuple(text.types_of)
+        """Constants of the domain, then objects of the problem, in the order of the files."""
+        self._text = text
         self._native = native
         self._repositories = native._advanced_problem.get_repositories()
-        self._fluent: dict[int, Atom] = {}
-        self._derived: dict[int, Atom] = {}
-        constants = [o.get_name() for o in domain.native.get_constants()]
-        self.objects: tuple[str, ...] = (*constants, *(o.get_name() for o in native.get_objects()))
-        """Constants of the domain, then objects of the problem, in the order of the files."""
-        self.types_of, self.static_atoms = self._read_static_atoms()
-        self.goal = self._read_goal()
+        self._fluent: dict[int, Atom | None] = {}
+        self._derived: dict[int, Atom | None] = {}
+        self._actions: dict[int, GroundAction | None] = {}
+        self._schemas = {a.name: a for a in domain.text.content.actions}
+        self.static_atoms = self._read_static_atoms()
         self.initial_state = State(self, native.get_initial_state())
 
     def __repr__(self) -> str:
@@ -141,16 +157,19 @@ class Task:
         return {name: i for i, name in enumerate(self.objects)}
 
     def applicable_actions(self, state: State) -> tuple[GroundAction, ...]:
-        """All applicable ground actions in a fixed order, or the dummy action where there is none."""
-        found = [
-            GroundAction(
-                native.get_action().get_name(),
-                tuple(o.get_name() for o in native.get_objects()),
-                native,
-            )
-            for native in state._native.generate_applicable_actions(False)
-        ]
-        return tuple(sorted(found)) or (DUMMY_ACTION,)
+        """All applicable ground actions in a fixed order; the dummy action where there is none."""
+        known = self._actions
+        found = []
+        for native in state._native.generate_applicable_actions(False):
+            index = native._advanced_ground_action.get_index()
+            if index not in known:
+                known[index] = self._converted(native)
+            if (action := known[index]) is not None:
+                found.append(action)
+        found.sort(key=_NAME_AND_OBJECTS)
+        if self.domain.has_copies:
+            found = list(dict.fromkeys(found))
+        return tuple(found) or (DUMMY_ACTION,)
 
     def successor(self, state: State, action: GroundAction) -> State:
         """The state after `action`, which must be applicable in `state`."""
@@ -158,62 +177,96 @@ class Task:
             return state
         return State(self, action.native.apply(state._native))
 
+    def cost(self, state: State, action: GroundAction) -> float:
+        """What `action` adds to the plan's total cost in `state`: 1 where there are no costs."""
+        del state
+        if action is DUMMY_ACTION or not self.has_costs:
+            return 1.0
+        cost = self._cost(action.name, action.objects)
+        if cost is None:
+            raise PddlError(f"{self.path}: :init gives the cost of {action} no value; add it.")
+        return cost
+
     def atoms_of(self, native_state: Any) -> tuple[Atom, ...]:
-        """The changeable and derived atoms of a state of the library, each converted once a task."""
+        """The changeable and derived atoms of a library state, each converted once a task."""
         state = native_state._advanced_state
-        fluent = [
-            self._fluent.get(i) or self._remember(self._fluent, "fluent", i)
-            for i in state.get_fluent_atoms()
-        ]
-        derived = [
-            self._derived.get(i) or self._remember(self._derived, "derived", i)
-            for i in state.get_derived_atoms()
-        ]
+        fluent = self._known_atoms(self._fluent, "fluent", state.get_fluent_atoms())
+        derived = self._known_atoms(self._derived, "derived", state.get_derived_atoms())
         return (*fluent, *derived)
 
-    def _remember(self, table: dict[int, Atom], kind: str, index: int) -> Atom:
-        lookup = getattr(self._repositories, f"get_{kind}_ground_atoms_from_indices")
-        table[index] = _atom(pymimir.GroundAtom(lookup([index])[0]))
-        return table[index]
+    def _known_atoms(
+        self, table: dict[int, Atom | None], kind: str, indices: Iterable[int]
+    ) -> list[Atom]:
+        """Atoms by their index in the library, those of predicates made for it left out."""
+        found = []
+        for index in indices:
+            if index not in table:
+                lookup = getattr(self._repositories, f"get_{kind}_ground_atoms_from_indices")
+                table[index] = self._atom(pymimir.GroundAtom(lookup([index])[0]))
+            if (atom := table[index]) is not None:
+                found.append(atom)
+        return found
 
-    def _read_static_atoms(self) -> tuple[dict[str, tuple[str, ...]], frozenset[Atom]]:
-        types: dict[str, list[str]] = {name: [] for name in self.objects}
-        atoms = set()
-        for native in self._native.get_initial_atoms(ignore_fluent=True, ignore_derived=True):
-            atom = _atom(native)
-            if atom.predicate in self.domain.text.types:
-                types[atom.objects[0]].append(self.domain.text.types[atom.predicate])
-            elif atom.predicate not in ("object", "number"):
-                atoms.add(atom)
-        return {name: tuple(sorted(of)) for name, of in types.items()}, frozenset(atoms)
+    def _atom(self, native: Any) -> Atom | None:
+        predicate = self.domain.text.predicates.get(native.get_predicate().get_name())
+        if predicate is None:
+            return None
+        names = self._text.objects
+        return Atom(predicate, tuple(names[o.get_name()] for o in native.get_terms()))
 
-    def _read_goal(self) -> Goal:
-        literals = self._native.get_goal_condition().get_literals()
-        positive = [_atom(x.get_atom()) for x in literals if x.get_polarity()]
-        negative = [_atom(x.get_atom()) for x in literals if not x.get_polarity()]
-        return Goal.of(positive, negative)
+    def _converted(self, native: Any) -> GroundAction | None:
+        """The library's action under the file's names, or None where its cost is undefined.
+
+        What must exist for a precondition stands behind the file's parameters, and is left off.
+        """
+        inner = native._advanced_ground_action
+        name = self.domain.text.actions[inner.get_action().get_name()]
+        arity = len(self._schemas[name].parameters)
+        names = self._text.objects
+        objects = tuple(names[o.get_name()] for o in islice(inner.get_objects(), arity))
+        if self.has_costs and self._cost(name, objects) is None:
+            return None
+        return GroundAction(name, objects, native)
+
+    def _cost(self, name: str, objects: tuple[str, ...]) -> float | None:
+        schema = self._schemas[name]
+        binding = {v.name: o for v, o in zip(schema.parameters, objects, strict=True)}
+        costs = [cost.value(binding, self._text.values) for cost in schema.costs]
+        return None if None in costs else float(sum(c for c in costs if c is not None))
+
+    def _read_static_atoms(self) -> frozenset[Atom]:
+        found = self._native.get_initial_atoms(ignore_fluent=True, ignore_derived=True)
+        return frozenset(atom for native in found if (atom := self._atom(native)) is not None)
 
 
-def _atom(native: Any) -> Atom:
-    return Atom(native.get_predicate().get_name(), tuple(o.get_name() for o in native.get_terms()))
+_NAME_AND_OBJECTS = attrgetter("name", "objects")
 
 
 def load_domain(path: Path) -> Domain:
     """Read a domain file.
 
-    Raises `PddlError` or `UnsupportedPddlError`, with file, line and remedy in the message.
+    Raises `PddlError` or `UnsupportedPddlError`, with file, line and remedy in the message, and
+    `UsageError` where there is no readable file.
     """
     text = pddl_text.read_domain(path)
     try:
-        return Domain(path, text, pymimir.Domain(text.text))
+        native = pymimir.Domain(text.text)
     except RuntimeError as error:
-        raise PddlError(f"{path}: {error}") from error
+        raise _library_error(path, error) from error
+    return Domain(path, text, native)
 
 
 def load_task(domain: Domain, path: Path) -> Task:
     """Read a problem file of `domain`. Raises as `load_domain` does."""
     text = pddl_text.read_problem(path, domain.text)
     try:
-        return Task(domain, path, pymimir.Problem(domain.native, text))
+        return Task(domain, text, pymimir.Problem(domain.native, text.text))
     except RuntimeError as error:
-        raise PddlError(f"{path}: {error}") from error
+        raise _library_error(path, error) from error
+
+
+def _library_error(path: Path, error: RuntimeError) -> PddlError:
+    """What the library still finds wrong, on one line and without terminal colours."""
+    plain = re.sub(r"\x1b\[[0-9;]*m", "", str(error))
+    reason = " ".join(plain.split()) or "it gives no reason"
+    return PddlError(f"{path}: the PDDL library does not take this file: {reason[:300]}")
