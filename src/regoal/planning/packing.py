@@ -1,0 +1,310 @@
+"""The most literals of a goal's components that fit into a state side by side.
+
+Components of a lifted goal meet only in "all different": their images in the state share no
+object. So they are placed one after another, each taking its objects out of the state.
+"""
+
+import random
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from regoal.planning.embeddings import Form, may_fit
+from regoal.planning.forms import Bag, FormTable, Move, Moves, exchanged
+
+SEARCH_BUDGET = 20_000
+"""Search steps for one state: situations looked at, and the steps of the embeddings they need."""
+
+
+class Component(NamedTuple):
+    """Equal components of a goal: their patterns, largest first, or None if these are too many."""
+
+    whole: Form
+    patterns: tuple[Form, ...] | None
+    copies: int
+
+    @property
+    def negative(self) -> int:
+        """How many literals of one copy are negative."""
+        return sum(not sign for _, _, sign in self.whole.structure.literals)
+
+
+class Packing(NamedTuple):
+    """Moves that fit side by side, how many literals they hold, and whether none hold more."""
+
+    moves: tuple[Move, ...]
+    size: int
+    proven: bool
+
+
+_Path = tuple[Move, "_Path"] | None
+
+
+class _Node(NamedTuple):
+    """A situation: `copies` of `component` and all later components are still to be placed.
+
+    The next copy takes patterns from `pattern` on (equal components take them in order).
+    """
+
+    component: int
+    copies: int
+    pattern: int
+    rest: Bag
+    size: int = 0
+    path: _Path = None
+
+
+class Packer:
+    """Branch and bound over the components of one goal, for any number of states.
+
+    Answers depend on the arguments alone, not on what was asked before: what is remembered is
+    charged to the budget as if it were done again.
+    """
+
+    def __init__(self, components: Sequence[Component], table: FormTable) -> None:
+        self.components = components
+        self.table = table
+        self.distinct = _distinct_positions(components)
+        self._capacity: dict[Form, int] = {}
+        self._largest: dict[tuple[int, Form], tuple[int, bool, int]] = {}
+
+    def clear(self) -> None:
+        """Forget what was remembered, to save memory."""
+        self.table.clear()
+        self._capacity.clear()
+        self._largest.clear()
+
+    def largest(self, state: Bag, budget: int = SEARCH_BUDGET) -> Packing:
+        """A packing of the most literals, by depth-first search, large patterns first."""
+        return _Search(self, state, budget).run()
+
+    def of_size(
+        self, state: Bag, size: int, shuffle: random.Random | None, budget: int = SEARCH_BUDGET
+    ) -> Packing:
+        """A packing of `size` literals, a random one with `shuffle`.
+
+        If it is smaller, none was found; there is none if it is proven.
+        """
+        return _Search(self, state, budget, size, shuffle).run()
+
+    def capacity(self, form: Form) -> int:
+        """At most this many positive literals lie in `form`, whatever components share it.
+
+        Where the goal's literals of a predicate all differ in some argument, so do their images.
+        """
+        known = self._capacity.get(form)
+        if known is None:
+            known = 0
+            for predicate, atoms in form.atoms.items():
+                for_each = [len({a[k] for a in atoms}) for k in self.distinct.get(predicate, ())]
+                known += min(for_each, default=len(atoms))
+            self._capacity[form] = known
+        return known
+
+    def largest_in(self, index: int, form: Form) -> tuple[int, bool, int]:
+        """The most literals of one component in `form`, whether that is certain, and the steps.
+
+        Only an upper bound where the component has too many patterns to list.
+        """
+        known = self._largest.get((index, form))
+        if known is None:
+            component = self.components[index]
+            if component.patterns is None:
+                most = self.capacity(form) + component.negative
+                known = min(most, component.whole.size), True, 0
+            else:
+                known = self._first_that_fits(component.patterns, form)
+            self._largest[index, form] = known
+        return known
+
+    def _first_that_fits(self, patterns: tuple[Form, ...], form: Form) -> tuple[int, bool, int]:
+        certain, cost = True, 0
+        for pattern in patterns:
+            if may_fit(pattern, form):
+                moves = self.table.first(pattern, form)
+                certain &= moves.complete
+                cost += moves.cost
+                if moves.found:
+                    return pattern.size, certain, cost
+        return 0, certain, cost
+
+
+def _distinct_positions(components: Sequence[Component]) -> dict[str, list[int]]:
+    """For each predicate the argument positions in which no two positive literals agree."""
+    atoms: dict[str, list[tuple[tuple[int, int, int], ...]]] = {}
+    for index, component in enumerate(components):
+        for predicate, args, sign in component.whole.structure.literals:
+            for copy in range(component.copies if sign else 0):
+                atoms.setdefault(predicate, []).append(tuple((index, copy, a) for a in args))
+    return {
+        predicate: [k for k in range(len(of[0])) if len({args[k] for args in of}) == len(of)]
+        for predicate, of in atoms.items()
+    }
+
+
+class _Search:
+    """One run of branch and bound. Without `size` for the most literals, else for that many."""
+
+    def __init__(
+        self,
+        packer: Packer,
+        state: Bag,
+        budget: int,
+        size: int | None = None,
+        shuffle: random.Random | None = None,
+    ) -> None:
+        self.packer = packer
+        self.components = packer.components
+        self.steps = budget
+        self.size = size
+        self.shuffle = shuffle
+        self.best = Packing((), 0, False)
+        self.bounds_certain = self.moves_complete = True
+        self._charged: set[object] = set()
+        self._explored: dict[tuple[int, int, int, Bag], int] = {}
+        first = self.components[0].copies if self.components else 0
+        self.stack = [_Node(0, first, 0, state)]
+        self.limit = self._bound(self.stack[0]) if size is None else size
+
+    def run(self) -> Packing:
+        """The best packing found. It is proven if the bound is met or nothing was left out."""
+        while self.stack and self.best.size < self.limit:
+            self.steps -= 1
+            if self.steps < 0:
+                self.moves_complete = False
+                break
+            node = self.stack.pop()
+            if node.size > self.best.size:
+                self.best = Packing(_unrolled(node.path), node.size, False)
+            if node.component < len(self.components) and self._promising(node):
+                self._expand(node)
+        certain = self.best.size >= self.limit or self.moves_complete
+        return self.best._replace(proven=certain and self.bounds_certain)
+
+    def _promising(self, node: _Node) -> bool:
+        needed = self.best.size + 1 if self.size is None else self.size
+        if node.size + self._bound(node) < needed:
+            return False
+        key = node[:4]
+        if self._explored.get(key, -1) >= node.size:
+            return False
+        self._explored[key] = node.size
+        return True
+
+    def _bound(self, node: _Node) -> int:
+        """At most this many literals can be added: what the state offers, and what is wanted."""
+        offered = sum(count * self.packer.capacity(form) for form, count in node.rest)
+        wanted = 0
+        for index in range(node.component, len(self.components)):
+            component = self.components[index]
+            most = max((self._largest_in(index, form) for form, _ in node.rest), default=0)
+            copies = component.copies
+            if index == node.component:
+                copies = node.copies
+                if component.patterns is not None:
+                    most = min(most, component.patterns[node.pattern].size)
+            wanted += copies * most
+            offered += copies * component.negative
+        return min(offered, wanted)
+
+    def _largest_in(self, index: int, form: Form) -> int:
+        most, certain, cost = self.packer.largest_in(index, form)
+        self.bounds_certain &= certain
+        self._charge((index, form), cost)
+        return most
+
+    def _charge(self, what: object, cost: int) -> None:
+        if what not in self._charged:
+            self._charged.add(what)
+            self.steps -= cost
+
+    def _expand(self, node: _Node) -> None:
+        component = self.components[node.component]
+        last = node.component == len(self.components) - 1 and node.copies == 1
+        if component.patterns is None:
+            children = self._grown(node, component)
+            children.append(self._skipping(node))
+        elif last:
+            children = self._last(node, component.patterns)
+        else:
+            children = self._next_pattern(node, component.patterns)
+        if self.shuffle is not None:
+            self.shuffle.shuffle(children)
+        self.stack.extend(reversed(children))
+
+    def _next_pattern(self, node: _Node, patterns: tuple[Form, ...]) -> list[_Node]:
+        """Place the first pattern that fits anywhere; or only smaller ones, or none."""
+        for index in range(node.pattern, len(patterns)):
+            pattern = patterns[index]
+            moves = self._moves(node, pattern, self.packer.table.moves)
+            if moves:
+                after = node._replace(pattern=index)
+                children = [self._after(after, move) for move in moves]
+                if index + 1 < len(patterns):
+                    children.append(node._replace(pattern=index + 1))
+                else:
+                    children.append(self._skipping(node))
+                return children
+        return [self._skipping(node)]
+
+    def _moves(self, node: _Node, pattern: Form, ways: Callable[[Form, Form], Moves]) -> list[Move]:
+        """Where the pattern fits in what is left; first where least is wasted."""
+        found: list[Move] = []
+        for form, _ in node.rest:
+            if may_fit(pattern, form):
+                moves = ways(pattern, form)
+                self.moves_complete &= moves.complete
+                self._charge((ways.__name__, pattern, form), moves.cost)
+                found += moves.found
+        found.sort(key=self._waste)
+        return found
+
+    def _waste(self, move: Move) -> int:
+        capacity = self.packer.capacity
+        return capacity(move.form) - sum(capacity(form) for form, _ in move.rest)
+
+    def _last(self, node: _Node, patterns: tuple[Form, ...]) -> list[_Node]:
+        """Place the last component: only its largest patterns that fit matter."""
+        children: list[_Node] = []
+        for pattern in patterns[node.pattern :]:
+            size = node.size + pattern.size
+            if children and size < children[0].size:
+                break
+            if self.size is None or size == self.size:
+                for move in self._moves(node, pattern, self.packer.table.first):
+                    children.append(self._after(node, move))
+            if children and self.shuffle is None:
+                break
+        return children
+
+    def _grown(self, node: _Node, component: Component) -> list[_Node]:
+        """Place a component whose patterns are too many to list."""
+        self.moves_complete = False
+        children: list[_Node] = []
+        for form, _ in node.rest:
+            moves = self.packer.table.grown(component.whole, form)
+            self._charge(("grown", component.whole, form), moves.cost)
+            children += [self._after(node, move) for move in moves.found]
+        return sorted(children, key=lambda child: -child.size)
+
+    def _after(self, node: _Node, move: Move) -> _Node:
+        """The situation after a move of the next copy."""
+        rest = exchanged(node.rest, move.form, [form for form, _ in move.rest])
+        size, path = node.size + move.pattern.size, (move, node.path)
+        placed = node._replace(rest=rest, size=size, path=path)
+        if node.copies > 1:
+            return placed._replace(copies=node.copies - 1)
+        return self._skipping(placed)
+
+    def _skipping(self, node: _Node) -> _Node:
+        """Go on to the next component; copies that are left over stay out of the goal."""
+        index = node.component + 1
+        copies = self.components[index].copies if index < len(self.components) else 0
+        return node._replace(component=index, copies=copies, pattern=0)
+
+
+def _unrolled(path: _Path) -> tuple[Move, ...]:
+    moves = []
+    while path is not None:
+        move, path = path
+        moves.append(move)
+    return tuple(reversed(moves))
