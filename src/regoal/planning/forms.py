@@ -22,6 +22,9 @@ from regoal.planning.structures import (
 EMBEDDING_BUDGET = 5000
 """Search steps for one pattern in one form."""
 
+GROWTH_BUDGET = 1000
+"""Bindings weighed to grow one component in one form."""
+
 FORM_LIMIT = 20_000
 """Forms kept in memory; past this all that was kept is dropped and built again when needed."""
 
@@ -55,10 +58,10 @@ def bag(forms: Iterable[Form]) -> Bag:
     return tuple(sorted(Counter(forms).items(), key=lambda entry: entry[0].key))
 
 
-def exchanged(old: Bag, taken: Form, added: Iterable[Form]) -> Bag:
-    """The bag with one form taken out and others put in."""
+def exchanged(old: Bag, taken: Form, added: Iterable[Form], times: int = 1) -> Bag:
+    """The bag with one form taken out (`times` of it) and others put in."""
     counts = dict(old)
-    counts[taken] -= 1
+    counts[taken] -= times
     for form in added:
         counts[form] = counts.get(form, 0) + 1
     left = ((form, count) for form, count in counts.items() if count)
@@ -147,12 +150,12 @@ class FormTable:
         """Nested patterns, largest first, that are grown greedily where they fit."""
         key = component, form
         if key not in self._grown:
-            steps = Steps(EMBEDDING_BUDGET)
+            steps = Steps(GROWTH_BUDGET)
             found = []
             for structure, image in grow(component, form, steps):
                 pattern, order = self.form(structure)
                 found.append(self._place(pattern, form, tuple(image[i] for i in order)))
-            self._grown[key] = Moves(tuple(found), False, EMBEDDING_BUDGET - steps.left)
+            self._grown[key] = Moves(tuple(found), False, GROWTH_BUDGET - steps.left)
         return self._grown[key]
 
     def _place(self, pattern: Form, form: Form, image: Image) -> Move:

@@ -5,7 +5,8 @@ object. So they are placed one after another, each taking its objects out of the
 """
 
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import combinations
 from typing import NamedTuple
 
 from regoal.planning.embeddings import Form, may_fit
@@ -13,6 +14,12 @@ from regoal.planning.forms import Bag, FormTable, Move, Moves, exchanged
 
 SEARCH_BUDGET = 20_000
 """Search steps for one state: situations looked at, and the steps of the embeddings they need."""
+
+SCAN_BUDGET = 5_000
+"""Search steps for an upper bound on how much of one component fits into one form."""
+
+MATCHING_LIMIT = 400
+"""Atoms up to which a bound is worth a maximum matching."""
 
 
 class Component(NamedTuple):
@@ -65,7 +72,7 @@ class Packer:
         self.table = table
         self.distinct = _distinct_positions(components)
         self._capacity: dict[Form, int] = {}
-        self._largest: dict[tuple[int, Form], tuple[int, bool, int]] = {}
+        self._largest: dict[tuple[int, Form], tuple[int, int]] = {}
 
     def clear(self) -> None:
         """Forget what was remembered, to save memory."""
@@ -74,8 +81,15 @@ class Packer:
         self._largest.clear()
 
     def largest(self, state: Bag, budget: int = SEARCH_BUDGET) -> Packing:
-        """A packing of the most literals, by depth-first search, large patterns first."""
-        return _Search(self, state, budget).run()
+        """A packing of the most literals, by depth-first search, large patterns first.
+
+        If that cannot be proven within the budget, perhaps one that was found greedily.
+        """
+        packing = _Search(self, state, budget).run()
+        if packing.proven:
+            return packing
+        other = self._greedy(state)
+        return other if other.size > packing.size else packing
 
     def of_size(
         self, state: Bag, size: int, shuffle: random.Random | None, budget: int = SEARCH_BUDGET
@@ -89,43 +103,90 @@ class Packer:
     def capacity(self, form: Form) -> int:
         """At most this many positive literals lie in `form`, whatever components share it.
 
-        Where the goal's literals of a predicate all differ in some argument, so do their images.
+        Where the goal's literals of a predicate all differ in some arguments, so do their images.
         """
         known = self._capacity.get(form)
         if known is None:
             known = 0
             for predicate, atoms in form.atoms.items():
-                for_each = [len({a[k] for a in atoms}) for k in self.distinct.get(predicate, ())]
-                known += min(for_each, default=len(atoms))
+                known += most_distinct(atoms, self.distinct.get(predicate, ()))
             self._capacity[form] = known
         return known
 
-    def largest_in(self, index: int, form: Form) -> tuple[int, bool, int]:
-        """The most literals of one component in `form`, whether that is certain, and the steps.
+    def largest_in(self, index: int, form: Form) -> tuple[int, int]:
+        """At most this many literals of one component fit into `form`; the steps this took.
 
-        Only an upper bound where the component has too many patterns to list.
+        Exact unless the patterns are too many to list, or to try.
         """
         known = self._largest.get((index, form))
         if known is None:
             component = self.components[index]
             if component.patterns is None:
                 most = self.capacity(form) + component.negative
-                known = min(most, component.whole.size), True, 0
+                known = min(most, component.whole.size), 0
             else:
-                known = self._first_that_fits(component.patterns, form)
+                known = self._first_that_may_fit(component.patterns, form)
             self._largest[index, form] = known
         return known
 
-    def _first_that_fits(self, patterns: tuple[Form, ...], form: Form) -> tuple[int, bool, int]:
-        certain, cost = True, 0
+    def _first_that_may_fit(self, patterns: tuple[Form, ...], form: Form) -> tuple[int, int]:
+        cost = 0
         for pattern in patterns:
             if may_fit(pattern, form):
                 moves = self.table.first(pattern, form)
-                certain &= moves.complete
                 cost += moves.cost
-                if moves.found:
-                    return pattern.size, certain, cost
-        return 0, certain, cost
+                if moves.found or not moves.complete or cost > SCAN_BUDGET:
+                    return pattern.size, cost
+        return 0, cost
+
+    def _greedy(self, state: Bag) -> Packing:
+        """Each component in turn where most of it can be grown."""
+        rest, path = state, []
+        for component in self.components:
+            for _ in range(component.copies):
+                grown = [self.table.grown(component.whole, form).found[:1] for form, _ in rest]
+                moves = [move for found in grown for move in found]
+                if not moves:
+                    break
+                move = max(moves, key=lambda move: move.pattern.size)
+                rest = exchanged(rest, move.form, [form for form, _ in move.rest])
+                path.append(move)
+        return Packing(tuple(path), sum(move.pattern.size for move in path), False)
+
+
+def most_distinct(atoms: Sequence[tuple[int, ...]], positions: Sequence[int]) -> int:
+    """At most this many of the atoms differ from each other in all of these positions.
+
+    Exact for up to two positions, a maximum matching; for more the least over pairs of them.
+    Past `MATCHING_LIMIT` only the least number of different objects in a position.
+
+    >>> most_distinct([(0, 5), (1, 5), (2, 6)], [0, 1])
+    2
+    """
+    most = min((len({atom[i] for atom in atoms}) for i in positions), default=len(atoms))
+    if most == len(atoms) or most > MATCHING_LIMIT:
+        return most
+    pairs = combinations(positions, 2)
+    return min((_matching({(a[i], a[j]) for a in atoms}) for i, j in pairs), default=most)
+
+
+def _matching(edges: Iterable[tuple[int, int]]) -> int:
+    """The size of a maximum matching of left with right ends, by augmenting paths."""
+    right_of: dict[int, list[int]] = {}
+    for left, right in sorted(edges):
+        right_of.setdefault(left, []).append(right)
+    matched: dict[int, int] = {}
+
+    def augment(left: int, tried: set[int]) -> bool:
+        for right in right_of[left]:
+            if right not in tried:
+                tried.add(right)
+                if right not in matched or augment(matched[right], tried):
+                    matched[right] = left
+                    return True
+        return False
+
+    return sum(augment(left, set()) for left in right_of)
 
 
 def _distinct_positions(components: Sequence[Component]) -> dict[str, list[int]]:
@@ -158,7 +219,7 @@ class _Search:
         self.size = size
         self.shuffle = shuffle
         self.best = Packing((), 0, False)
-        self.bounds_certain = self.moves_complete = True
+        self.complete = True
         self._charged: set[object] = set()
         self._explored: dict[tuple[int, int, int, Bag], int] = {}
         first = self.components[0].copies if self.components else 0
@@ -170,15 +231,15 @@ class _Search:
         while self.stack and self.best.size < self.limit:
             self.steps -= 1
             if self.steps < 0:
-                self.moves_complete = False
+                self.complete = False
                 break
             node = self.stack.pop()
             if node.size > self.best.size:
                 self.best = Packing(_unrolled(node.path), node.size, False)
             if node.component < len(self.components) and self._promising(node):
                 self._expand(node)
-        certain = self.best.size >= self.limit or self.moves_complete
-        return self.best._replace(proven=certain and self.bounds_certain)
+        proven = self.best.size >= self.limit or self.complete
+        return self.best._replace(proven=proven)
 
     def _promising(self, node: _Node) -> bool:
         needed = self.best.size + 1 if self.size is None else self.size
@@ -207,8 +268,7 @@ class _Search:
         return min(offered, wanted)
 
     def _largest_in(self, index: int, form: Form) -> int:
-        most, certain, cost = self.packer.largest_in(index, form)
-        self.bounds_certain &= certain
+        most, cost = self.packer.largest_in(index, form)
         self._charge((index, form), cost)
         return most
 
@@ -238,7 +298,8 @@ class _Search:
             moves = self._moves(node, pattern, self.packer.table.moves)
             if moves:
                 after = node._replace(pattern=index)
-                children = [self._after(after, move) for move in moves]
+                children = [*self._repeated(after, moves)]
+                children += [self._after(after, move) for move in moves]
                 if index + 1 < len(patterns):
                     children.append(node._replace(pattern=index + 1))
                 else:
@@ -252,7 +313,7 @@ class _Search:
         for form, _ in node.rest:
             if may_fit(pattern, form):
                 moves = ways(pattern, form)
-                self.moves_complete &= moves.complete
+                self.complete &= moves.complete
                 self._charge((ways.__name__, pattern, form), moves.cost)
                 found += moves.found
         found.sort(key=self._waste)
@@ -278,7 +339,7 @@ class _Search:
 
     def _grown(self, node: _Node, component: Component) -> list[_Node]:
         """Place a component whose patterns are too many to list."""
-        self.moves_complete = False
+        self.complete = False
         children: list[_Node] = []
         for form, _ in node.rest:
             moves = self.packer.table.grown(component.whole, form)
@@ -286,14 +347,29 @@ class _Search:
             children += [self._after(node, move) for move in moves.found]
         return sorted(children, key=lambda child: -child.size)
 
-    def _after(self, node: _Node, move: Move) -> _Node:
-        """The situation after a move of the next copy."""
-        rest = exchanged(node.rest, move.form, [form for form, _ in move.rest])
-        size, path = node.size + move.pattern.size, (move, node.path)
-        placed = node._replace(rest=rest, size=size, path=path)
-        if node.copies > 1:
-            return placed._replace(copies=node.copies - 1)
-        return self._skipping(placed)
+    def _repeated(self, node: _Node, moves: list[Move]) -> Iterator[_Node]:
+        """Short cuts: a move that uses up its form, made as often as possible at once."""
+        counts = dict(node.rest)
+        for move in moves:
+            times = min(node.copies, counts[move.form])
+            if self.size is not None:
+                times = min(times, (self.size - node.size) // move.pattern.size)
+            if times > 1 and not move.rest:
+                yield self._after(node, move, times)
+
+    def _after(self, node: _Node, move: Move, times: int = 1) -> _Node:
+        """The situation after a move of the next copy, or of several copies in equal forms."""
+        added = [form for form, _ in move.rest] * times
+        path = node.path
+        for _ in range(times):
+            path = move, path
+        placed = node._replace(
+            rest=exchanged(node.rest, move.form, added, times),
+            copies=node.copies - times,
+            size=node.size + times * move.pattern.size,
+            path=path,
+        )
+        return placed if placed.copies else self._skipping(placed)
 
     def _skipping(self, node: _Node) -> _Node:
         """Go on to the next component; copies that are left over stay out of the goal."""

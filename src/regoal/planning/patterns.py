@@ -70,16 +70,14 @@ def connected_patterns(component: Structure, budget: int | None = None) -> list[
     level, found, seen = [whole], [whole.pattern], {whole.literals}
     joined = _neighbours(component)
     while level:
+        less = {x for part in level for x in _one_less(component, part, joined)} - seen
+        seen |= less
+        if budget is not None and len(seen) > budget:
+            return None
         smaller: dict[Structure, _Part] = {}
-        for part in level:
-            for literals in _one_less(component, part, joined):
-                if literals in seen:
-                    continue
-                if budget is not None and len(seen) >= budget:
-                    return None
-                seen.add(literals)
-                candidate = _part(component, literals)
-                smaller.setdefault(candidate.pattern.structure, candidate)
+        for literals in sorted(less):
+            candidate = _part(component, literals)
+            smaller.setdefault(candidate.pattern.structure, candidate)
         level = [smaller[structure] for structure in sorted(smaller)]
         found += [part.pattern for part in level]
     return found

@@ -94,11 +94,11 @@ class ProjectedState:
             mixed = objects if shuffle is None else _twins_swapped(form, objects, shuffle)
             pool[form].append(mixed)
         literals = []
-        for move in moves:
+        for i, move in enumerate(moves):
             instances = pool[move.form]
             objects = instances.pop(-1 if shuffle is None else shuffle.randrange(len(instances)))
             image = move.image
-            if shuffle is not None and move is moves[-1]:
+            if shuffle is not None and i == len(moves) - 1:
                 image = _any_image(move, shuffle)
             for predicate, args, positive in move.pattern.structure.literals:
                 literals.append((Atom(predicate, tuple(objects[image[a]] for a in args)), positive))

@@ -43,7 +43,7 @@ def reordered(structure: Structure, order: Sequence[int], literals: Iterable[Lit
     place = {vertex: i for i, vertex in enumerate(order)}
     return Structure(
         tuple(structure.labels[vertex] for vertex in order),
-        tuple(sorted((p, tuple(place[a] for a in args), sign) for p, args, sign in literals)),
+        tuple(sorted([(p, tuple([place[a] for a in args]), sign) for p, args, sign in literals])),
     )
 
 
@@ -137,28 +137,30 @@ def _refine(
     vertices: Sequence[int], colour: Sequence[int], literals: Iterable[Literal]
 ) -> list[int]:
     """Split colours until vertices of one colour see the same colours through their literals."""
-    inside = set(vertices)
-    seen: dict[int, list[tuple[str, bool, tuple[bool, ...], tuple[int, ...]]]]
-    seen = {vertex: [] for vertex in vertices}
-    for p, args, sign in literals:
-        for vertex in inside.intersection(args):
-            seen[vertex].append((p, sign, tuple(a != vertex for a in args), args))
+    seen: dict[int, list[tuple[int, tuple[int, ...]]]] = {vertex: [] for vertex in vertices}
+    views = [
+        (vertex, (p, sign, tuple([a != vertex for a in args])), args)
+        for p, args, sign in literals
+        for vertex in set(args)
+        if vertex in seen
+    ]
+    tags = {tag: i for i, tag in enumerate(sorted({tag for _, tag, _ in views}))}
+    for vertex, tag, args in views:
+        seen[vertex].append((tags[tag], args))
     new = list(colour)
     count = len({new[vertex] for vertex in vertices})
     while count < len(seen):
-        views = {
-            vertex: (
-                new[vertex],
-                tuple(sorted((p, s, own, tuple([new[a] for a in args])) for p, s, own, args in of)),
-            )
-            for vertex, of in seen.items()
-        }
-        rank = {view: i for i, view in enumerate(sorted(set(views.values())))}
+        signatures = {}
+        for vertex, of in seen.items():
+            around = [(tag, *[new[a] for a in args]) for tag, args in of]
+            around.sort()
+            signatures[vertex] = new[vertex], tuple(around)
+        rank = {signature: i for i, signature in enumerate(sorted(set(signatures.values())))}
         if len(rank) == count:
             break
         count = len(rank)
-        for vertex, view in views.items():
-            new[vertex] = rank[view]
+        for vertex, signature in signatures.items():
+            new[vertex] = rank[signature]
     return new
 
 
