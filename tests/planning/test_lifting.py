@@ -1,6 +1,11 @@
 """Lifted goals against the paper's example and against a brute force twin."""
 
 import itertools
+import os
+import subprocess
+import sys
+import time
+import tracemalloc
 
 import numpy as np
 from hypothesis import given, settings
@@ -216,3 +221,205 @@ def test_ground_finds_one_of_the_groundings(goal, atoms, types_of, constants, se
         found = ground(lifted, atoms, types_of, rng)
         expected = set(groundings(literals, atoms, types_of, constants))
         assert found in expected or (found is None and not expected)
+
+
+# Sizes, speed, budgets, and the same answers everywhere.
+
+
+def towers(rng, blocks, count):
+    """The `on` atoms of so many towers of these blocks."""
+    names = [f"b{i}" for i in rng.permutation(blocks)]
+    cuts = sorted(rng.choice(np.arange(1, blocks), count - 1, replace=False).tolist())
+    ends = zip([0, *cuts], [*cuts, blocks], strict=True)
+    return [atom for start, end in ends for atom in chain(*names[start:end])]
+
+
+def at(objects, places, predicate="at"):
+    return [Atom(predicate, pair) for pair in zip(objects, places, strict=True)]
+
+
+def dense(rng, objects, count):
+    pairs = [(f"o{i}", f"o{j}") for i in range(objects) for j in range(objects) if i != j]
+    return [Atom("e", pairs[k]) for k in rng.choice(len(pairs), count, replace=False)]
+
+
+def timed(goal, states, seed=None):
+    """A lifter, CPU seconds to prepare it, and on average for a state; the hindsight goals."""
+    start = time.process_time()
+    lifter = GoalLifter(goal, {})
+    ready = time.process_time()
+    rng = None if seed is None else np.random.default_rng(seed)
+    found = [lifter.hindsight(frozenset(state), rng) for state in states]
+    done = time.process_time()
+    return lifter, ready - start, (done - ready) / len(states), found
+
+
+def test_numbers_of_lifted_goals_are_small():
+    def count(atoms):
+        return sum(1 for _ in lifted_goals(Goal.of(atoms), {}))
+
+    assert count(chain(*map(str, range(31)))) == 30
+    assert count([Atom("visited", (f"c{i}",)) for i in range(144)]) == 144
+    assert count(at([f"b{i}" for i in range(24)], [f"q{i}" for i in range(24)])) == 24
+    assert count(at([f"ball{i}" for i in range(60)], ["roomb"] * 60)) == 60
+
+
+def test_speed_on_training_problems():
+    rng = np.random.default_rng(3)
+    cells = [Atom("visited", (f"c{i}",)) for i in range(144)]
+    balls = [f"ball{i}" for i in range(19)]
+    pairs = [[f"b{i}" for i in range(24)], [f"q{i}" for i in range(24)]]
+    cases = [
+        (towers(rng, 14, 4), [towers(rng, 14, k) for k in range(1, 10)] * 3),
+        (chain(*map(str, range(30))), [towers(rng, 30, k) for k in range(1, 10)] * 3),
+        (cells, [[cells[i] for i in rng.permutation(144)[:n]] for n in range(1, 140, 5)]),
+        (
+            at(balls, ["b"] * 19),
+            [at(balls, rng.choice(["a", "b"], 19).tolist()) for _ in range(20)],
+        ),
+        (at(*pairs), [at(pairs[0], rng.choice(pairs[1], 24).tolist()) for _ in range(20)]),
+        (at(*pairs), [at(pairs[0], rng.choice(pairs[1][:5], 24).tolist()) for _ in range(20)]),
+    ]
+    for goal, states in cases:
+        lifter, to_prepare, for_a_state, found = timed(Goal.of(goal), states, seed=0)
+        assert lifter.exhaustive
+        assert lifter.unproven == 0
+        assert to_prepare < 1
+        assert for_a_state < 0.03
+        assert all(one.holds_in(frozenset(s)) for one, s in zip(found, states, strict=True))
+
+
+def test_unconnected_atoms_get_a_maximum_matching():
+    names = [f"x{i}" for i in range(12)]
+    goal = Goal.of(at(names, [f"y{i}" for i in range(12)]))
+    crowded = at(names, ["y0", "y1", "y2"] * 4)
+    assert len(GoalLifter(goal, {}).hindsight(frozenset(crowded))) == 3
+
+
+def test_memory_of_unconnected_atoms():
+    atoms = at([f"b{i}" for i in range(24)], [f"q{i}" for i in range(24)], "lies")
+    tracemalloc.start()
+    found = GoalLifter(Goal.of(atoms), {}).hindsight(frozenset(atoms))
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert found == Goal.of(atoms)
+    assert peak < 20 * 2**20
+
+
+def test_large_symmetric_goals_are_exact():
+    rng = np.random.default_rng(5)
+    balls = [f"ball{i}" for i in range(129)]
+    states = [at(balls, ["b"] * n + ["a"] * (129 - n)) for n in (129, 100, 40)]
+    lifter, to_prepare, for_a_state, found = timed(Goal.of(at(balls, ["b"] * 129)), states, 0)
+    assert [len(one) for one in found] == [129, 100, 89]
+    assert lifter.unproven == 0
+    assert to_prepare < 3
+    assert for_a_state < 0.3
+    states = [towers(rng, 50, k) for k in (3, 5, 8, 11)]
+    lifter, to_prepare, for_a_state, found = timed(Goal.of(towers(rng, 50, 8)), states, 0)
+    assert lifter.exhaustive
+    assert lifter.unproven <= 1
+    assert min(map(len, found)) > 30
+    assert to_prepare < 1
+    assert for_a_state < 0.3
+
+
+def test_an_irregular_goal_stays_within_its_budget_and_says_so():
+    rng = np.random.default_rng(7)
+    goal = Goal.of(dense(rng, 10, 40))
+    states = [dense(rng, 10, n) for n in (1, 15, 40, 70)]
+    lifter, to_prepare, for_a_state, found = timed(goal, [*states, goal.atoms], 0)
+    assert not lifter.exhaustive
+    assert lifter.unproven == 3
+    assert to_prepare < 4
+    assert for_a_state < 0.5
+    for one, state in zip(found, states, strict=False):
+        assert one.holds_in(frozenset(state))
+        assert share_an_object(list(one.literals()))
+    assert len(found[0]) == 1
+    assert found[-1] == goal
+    assert min(map(len, found[1:])) >= 10
+
+
+@settings(deadline=None, max_examples=60)
+@given(GOALS, STATES, TYPES, CONSTANTS)
+def test_greedy_growth_gives_a_lifted_goal_that_holds(goal, atoms, types_of, constants):
+    lifter = GoalLifter(goal, types_of, constants, pattern_budget=0)
+    found = lifter.hindsight(atoms)
+    size = largest_by_brute_force(goal, atoms, types_of, constants)
+    assert (found is None) == (size == 0)
+    if found is not None:
+        assert found.holds_in(atoms)
+        assert len(found) == size or (len(found) < size and lifter.unproven == 1)
+        same_size = (literals for literals in subgoals(goal) if len(literals) == len(found))
+        assert any(found in set(groundings(x, atoms, types_of, constants)) for x in same_size)
+
+
+def test_the_choice_is_random_with_a_generator_and_fixed_without():
+    lifter = GoalLifter(Goal.of(chain("a", "b", "c")), {})
+    state = frozenset([*chain("p", "q", "r", "s"), *chain("t", "u", "v")])
+    rng = np.random.default_rng(0)
+    drawn = [lifter.hindsight(state, rng) for _ in range(40)]
+    assert set(drawn) == {
+        Goal.of(chain(*names)) for names in (("p", "q", "r"), ("q", "r", "s"), ("t", "u", "v"))
+    }
+    assert len({lifter.hindsight(state) for _ in range(5)}) == 1
+
+
+def test_interchangeable_objects_are_all_drawn():
+    balls = ["b0", "b1", "b2", "b3", "b4"]
+    lifter = GoalLifter(Goal.of(at(balls[:2], ["room"] * 2)), {})
+    rng = np.random.default_rng(0)
+    state = frozenset(at(balls, ["hall"] * 5))
+    drawn = {lifter.hindsight(state, rng) for _ in range(200)}
+    assert drawn == {Goal.of(at(two, ["hall"] * 2)) for two in itertools.combinations(balls, 2)}
+
+
+def test_answers_do_not_depend_on_what_was_asked_before():
+    rng = np.random.default_rng(11)
+    goal = Goal.of([*towers(rng, 9, 3), Atom("clear", ("b0",))], [Atom("held", ("b1",))])
+    types_of = {f"b{i}": () for i in range(9)}
+    states = [frozenset([*towers(rng, 9, k), Atom("clear", ("b3",))]) for k in (1, 2, 3, 4, 5) * 3]
+    used = GoalLifter(goal, types_of)
+    for state in states:
+        used.hindsight(state, rng)
+    for seed, state in enumerate(reversed(states)):
+        fresh = GoalLifter(goal, types_of).hindsight(state, np.random.default_rng(seed))
+        assert used.hindsight(state, np.random.default_rng(seed)) == fresh
+
+
+SCRIPT = """
+import numpy as np
+from regoal.planning.goals import Atom, Goal
+from regoal.planning.lifting import GoalLifter, lifted_goals
+
+rng = np.random.default_rng(1)
+for _ in range(8):
+    def atoms(n):
+        return [
+            Atom("on", (f"b{i}", f"b{j}")) if k % 3 else Atom("clear", (f"b{i}",))
+            for k, (i, j) in enumerate(rng.integers(6, size=(n, 2)).tolist())
+        ]
+    goal = Goal.of(atoms(5), atoms(1))
+    types_of = {f"b{i}": ("u", "v")[i % 2 :] for i in range(6)}
+    print(*lifted_goals(goal, types_of, frozenset(["b5"])), sep="\\n")
+    lifter = GoalLifter(goal, types_of, frozenset(["b5"]))
+    for _ in range(4):
+        state = frozenset(atoms(9))
+        print(lifter.hindsight(state), lifter.hindsight(state, rng))
+"""
+
+
+def test_the_hash_seed_changes_nothing():
+    outputs = {
+        subprocess.run(
+            [sys.executable, "-c", SCRIPT],
+            env={**os.environ, "PYTHONHASHSEED": seed},
+            capture_output=True,
+            check=True,
+            text=True,
+        ).stdout
+        for seed in ("0", "1", "2")
+    }
+    assert len(outputs) == 1
+    assert outputs.pop().count("\n") > 50

@@ -251,9 +251,18 @@ class _Search:
                 if self.value[vertex] >= 0:
                     key = (step.predicate, position, self.value[vertex])
                     found = min(found, self.form.atoms_at.get(key, []), key=len)
+        free = [i for i, vertex in enumerate(step.args) if self.value[vertex] < 0]
+        found = [x for x in found if all(self._open(x[i], x) for i in free)]
         if shuffle is not None:
-            found = shuffle.sample(found, len(found))
+            shuffle.shuffle(found)
         return iter(found)
+
+    def _open(self, target: int, atom: tuple[int, ...]) -> bool:
+        """Whether a vertex of the form is free, and the twin before it is not left out."""
+        if self.used[target]:
+            return False
+        twin = self.form.previous_twin[target]
+        return twin < 0 or self.used[twin] or twin in atom
 
     def bind(self, step: Step, candidate: tuple[int, ...], bound: list[int]) -> bool:
         """Extend the map; `bound` lists the new vertices, also of an attempt that failed."""

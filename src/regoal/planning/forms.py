@@ -25,8 +25,11 @@ EMBEDDING_BUDGET = 5000
 GROWTH_BUDGET = 1000
 """Bindings weighed to grow one component in one form."""
 
-FORM_LIMIT = 20_000
+FORM_LIMIT = 2000
 """Forms kept in memory; past this all that was kept is dropped and built again when needed."""
+
+SPELLING_LIMIT = 1000
+"""Structures kept in memory with their canonical form."""
 
 
 class Move(NamedTuple):
@@ -89,12 +92,14 @@ class FormTable:
 
     def is_full(self) -> bool:
         """Whether it is time to `clear`."""
-        return len(self._canonical) > FORM_LIMIT
+        return len(self._forms) > FORM_LIMIT
 
     def form(self, structure: Structure) -> tuple[Form, tuple[int, ...]]:
         """The form of a structure, and for each of its vertices the one in `structure`."""
         known = self._canonical.get(structure)
         if known is None:
+            if len(self._canonical) >= SPELLING_LIMIT:
+                self._canonical.clear()
             result = canonical(structure)
             form = self._forms.get(result.structure)
             if form is None:

@@ -13,21 +13,33 @@ import random
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
 
 from regoal.errors import RegoalError
+from regoal.planning.bounds import Component
 from regoal.planning.forms import FormTable
 from regoal.planning.goals import Atom, Goal
-from regoal.planning.packing import SEARCH_BUDGET, Component, Packer, Packing
-from regoal.planning.patterns import components, connected_patterns, nullary_literals
+from regoal.planning.packing import SEARCH_BUDGET, Packer, Packing
+from regoal.planning.patterns import (
+    components,
+    connected_patterns,
+    largest_that_holds,
+    nullary_literals,
+)
 from regoal.planning.projection import Projection
 from regoal.planning.structures import Structure, canonical, connected_parts, reordered
 
 PATTERN_BUDGET = 4000
 """Canonical forms built for one component before its patterns count as too many to list."""
+
+STATE_LIMIT = 5000
+"""States, up to renaming, whose largest packing is kept in memory."""
+
+SHUFFLED_BUDGET = SEARCH_BUDGET // 4
+"""Search steps for a random packing of the largest size, before the fixed one is taken."""
 
 GROUND_BUDGET = 20 * SEARCH_BUDGET
 """Search steps of `ground`."""
@@ -140,7 +152,7 @@ def _joined(parts: Iterable[Structure]) -> LiftedGoal:
     return LiftedGoal(tuple(literals), tuple(types))
 
 
-@cache
+@lru_cache(maxsize=1024)
 def _reading_order(
     part: Structure,
 ) -> tuple[list[int], list[tuple[str, tuple[int, ...], bool]]]:
@@ -166,8 +178,9 @@ def ground(
 ) -> Goal | None:
     """A grounding of `lifted` that holds in the state with these `atoms`; None if there is none.
 
-    A random one with `rng`, else always the same. Raises `RegoalError` if a very large or
-    irregular question could not be decided within `GROUND_BUDGET`.
+    Constants of the lifted goal ground to themselves. A random grounding with `rng`, else always
+    the same. `atoms` and `types_of` are as for `GoalLifter`. Raises `RegoalError` if a very large
+    or irregular question could not be decided within `GROUND_BUDGET`.
     """
     parts = Counter(canonical(part).structure for part in _parts(lifted))
     table = FormTable(all(x.positive for x in lifted.literals))
@@ -219,7 +232,15 @@ class GoalLifter:
 
     `exhaustive` says that all patterns of the goal's components could be listed. If not, or if a
     state takes too many search steps, the hindsight goal may not be the largest: `unproven`
-    counts the states for which that is open.
+    counts the calls for which that is open. It is never smaller than what the same connected
+    parts of the goal itself give.
+
+    `types_of` has every object of the problem with all its types (`Task.types_of`); `constants`
+    are the domain's. The same calls give the same answers, whatever else was asked before.
+
+    >>> lifter = GoalLifter(Goal.of([Atom("on", ("a", "b")), Atom("on", ("b", "c"))]), {})
+    >>> print(lifter.hindsight(frozenset([Atom("on", ("c", "a")), Atom("on", ("a", "b"))])))
+    (and (on a b) (on c a))
     """
 
     def __init__(
@@ -258,14 +279,20 @@ class GoalLifter:
         if self._table.is_full():
             self._packer.clear()
             self._largest.clear()
+        if len(self._largest) >= STATE_LIMIT:
+            self._largest.clear()
         state = self._projection.of(atoms)
         packing = self._largest.get(state.bag)
         if packing is None:
             packing = self._largest[state.bag] = self._packer.largest(state.bag)
-        self.unproven += not packing.proven
+        if not packing.proven:
+            own = largest_that_holds(self.goal, atoms)
+            self.unproven += len(own) < len(self.goal)
+            if len(own) > packing.size + sum((a in atoms) == sign for a, sign in self._nullary):
+                return own
         moves = packing.moves
         if shuffle is not None and moves:
-            other = self._packer.of_size(state.bag, packing.size, shuffle)
+            other = self._packer.of_size(state.bag, packing.size, shuffle, SHUFFLED_BUDGET)
             moves = other.moves if other.size == packing.size else moves
         literals = [(atom, sign) for atom, sign in self._nullary if (atom in atoms) == sign]
         literals += state.literals(moves, shuffle)

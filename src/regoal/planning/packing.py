@@ -5,34 +5,18 @@ object. So they are placed one after another, each taking its objects out of the
 """
 
 import random
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import combinations
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
+from regoal.planning.bounds import Bounds, Component
 from regoal.planning.embeddings import Form, may_fit
 from regoal.planning.forms import Bag, FormTable, Move, Moves, exchanged
 
 SEARCH_BUDGET = 20_000
-"""Search steps for one state: situations looked at, and the steps of the embeddings they need."""
+"""Search steps for one state, those of the embeddings that it needs included."""
 
-SCAN_BUDGET = 5_000
-"""Search steps for an upper bound on how much of one component fits into one form."""
-
-MATCHING_LIMIT = 400
-"""Atoms up to which a bound is worth a maximum matching."""
-
-
-class Component(NamedTuple):
-    """Equal components of a goal: their patterns, largest first, or None if these are too many."""
-
-    whole: Form
-    patterns: tuple[Form, ...] | None
-    copies: int
-
-    @property
-    def negative(self) -> int:
-        """How many literals of one copy are negative."""
-        return sum(not sign for _, _, sign in self.whole.structure.literals)
+SITUATION_STEPS = 5
+"""Steps that one situation of the search counts for; so a step is about 10 microseconds."""
 
 
 class Packing(NamedTuple):
@@ -70,15 +54,12 @@ class Packer:
     def __init__(self, components: Sequence[Component], table: FormTable) -> None:
         self.components = components
         self.table = table
-        self.distinct = _distinct_positions(components)
-        self._capacity: dict[Form, int] = {}
-        self._largest: dict[tuple[int, Form], tuple[int, int]] = {}
+        self.bounds = Bounds(components, table)
 
     def clear(self) -> None:
         """Forget what was remembered, to save memory."""
         self.table.clear()
-        self._capacity.clear()
-        self._largest.clear()
+        self.bounds.clear()
 
     def largest(self, state: Bag, budget: int = SEARCH_BUDGET) -> Packing:
         """A packing of the most literals, by depth-first search, large patterns first.
@@ -100,45 +81,6 @@ class Packer:
         """
         return _Search(self, state, budget, size, shuffle).run()
 
-    def capacity(self, form: Form) -> int:
-        """At most this many positive literals lie in `form`, whatever components share it.
-
-        Where the goal's literals of a predicate all differ in some arguments, so do their images.
-        """
-        known = self._capacity.get(form)
-        if known is None:
-            known = 0
-            for predicate, atoms in form.atoms.items():
-                known += most_distinct(atoms, self.distinct.get(predicate, ()))
-            self._capacity[form] = known
-        return known
-
-    def largest_in(self, index: int, form: Form) -> tuple[int, int]:
-        """At most this many literals of one component fit into `form`; the steps this took.
-
-        Exact unless the patterns are too many to list, or to try.
-        """
-        known = self._largest.get((index, form))
-        if known is None:
-            component = self.components[index]
-            if component.patterns is None:
-                most = self.capacity(form) + component.negative
-                known = min(most, component.whole.size), 0
-            else:
-                known = self._first_that_may_fit(component.patterns, form)
-            self._largest[index, form] = known
-        return known
-
-    def _first_that_may_fit(self, patterns: tuple[Form, ...], form: Form) -> tuple[int, int]:
-        cost = 0
-        for pattern in patterns:
-            if may_fit(pattern, form):
-                moves = self.table.first(pattern, form)
-                cost += moves.cost
-                if moves.found or not moves.complete or cost > SCAN_BUDGET:
-                    return pattern.size, cost
-        return 0, cost
-
     def _greedy(self, state: Bag) -> Packing:
         """Each component in turn where most of it can be grown."""
         rest, path = state, []
@@ -152,54 +94,6 @@ class Packer:
                 rest = exchanged(rest, move.form, [form for form, _ in move.rest])
                 path.append(move)
         return Packing(tuple(path), sum(move.pattern.size for move in path), False)
-
-
-def most_distinct(atoms: Sequence[tuple[int, ...]], positions: Sequence[int]) -> int:
-    """At most this many of the atoms differ from each other in all of these positions.
-
-    Exact for up to two positions, a maximum matching; for more the least over pairs of them.
-    Past `MATCHING_LIMIT` only the least number of different objects in a position.
-
-    >>> most_distinct([(0, 5), (1, 5), (2, 6)], [0, 1])
-    2
-    """
-    most = min((len({atom[i] for atom in atoms}) for i in positions), default=len(atoms))
-    if most == len(atoms) or most > MATCHING_LIMIT:
-        return most
-    pairs = combinations(positions, 2)
-    return min((_matching({(a[i], a[j]) for a in atoms}) for i, j in pairs), default=most)
-
-
-def _matching(edges: Iterable[tuple[int, int]]) -> int:
-    """The size of a maximum matching of left with right ends, by augmenting paths."""
-    right_of: dict[int, list[int]] = {}
-    for left, right in sorted(edges):
-        right_of.setdefault(left, []).append(right)
-    matched: dict[int, int] = {}
-
-    def augment(left: int, tried: set[int]) -> bool:
-        for right in right_of[left]:
-            if right not in tried:
-                tried.add(right)
-                if right not in matched or augment(matched[right], tried):
-                    matched[right] = left
-                    return True
-        return False
-
-    return sum(augment(left, set()) for left in right_of)
-
-
-def _distinct_positions(components: Sequence[Component]) -> dict[str, list[int]]:
-    """For each predicate the argument positions in which no two positive literals agree."""
-    atoms: dict[str, list[tuple[tuple[int, int, int], ...]]] = {}
-    for index, component in enumerate(components):
-        for predicate, args, sign in component.whole.structure.literals:
-            for copy in range(component.copies if sign else 0):
-                atoms.setdefault(predicate, []).append(tuple((index, copy, a) for a in args))
-    return {
-        predicate: [k for k in range(len(of[0])) if len({args[k] for args in of}) == len(of)]
-        for predicate, of in atoms.items()
-    }
 
 
 class _Search:
@@ -229,7 +123,7 @@ class _Search:
     def run(self) -> Packing:
         """The best packing found. It is proven if the bound is met or nothing was left out."""
         while self.stack and self.best.size < self.limit:
-            self.steps -= 1
+            self.steps -= SITUATION_STEPS
             if self.steps < 0:
                 self.complete = False
                 break
@@ -253,7 +147,7 @@ class _Search:
 
     def _bound(self, node: _Node) -> int:
         """At most this many literals can be added: what the state offers, and what is wanted."""
-        offered = sum(count * self.packer.capacity(form) for form, count in node.rest)
+        offered = sum(count * self.packer.bounds.capacity(form) for form, count in node.rest)
         wanted = 0
         for index in range(node.component, len(self.components)):
             component = self.components[index]
@@ -268,7 +162,7 @@ class _Search:
         return min(offered, wanted)
 
     def _largest_in(self, index: int, form: Form) -> int:
-        most, cost = self.packer.largest_in(index, form)
+        most, cost = self.packer.bounds.largest_in(index, form)
         self._charge((index, form), cost)
         return most
 
@@ -320,7 +214,7 @@ class _Search:
         return found
 
     def _waste(self, move: Move) -> int:
-        capacity = self.packer.capacity
+        capacity = self.packer.bounds.capacity
         return capacity(move.form) - sum(capacity(form) for form, _ in move.rest)
 
     def _last(self, node: _Node, patterns: tuple[Form, ...]) -> list[_Node]:

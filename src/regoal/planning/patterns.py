@@ -4,12 +4,13 @@ Paper, "Lifted HER": two literals of the goal are joined if they share an object
 of the connected parts of component C_i. Here parts that are equal up to renaming are one pattern.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from regoal.planning.goals import Atom, Goal
 from regoal.planning.structures import (
     Canonical,
+    Literal,
     Structure,
     canonical,
     connected_parts,
@@ -45,6 +46,39 @@ def components(
 def nullary_literals(goal: Goal) -> list[tuple[Atom, bool]]:
     """The goal's literals without objects, each a component of its own, as (atom, positive)."""
     return [(atom, positive) for atom, positive in goal.literals() if not atom.objects]
+
+
+def largest_that_holds(goal: Goal, atoms: frozenset[Atom]) -> Goal:
+    """In each component the largest connected part of the goal itself that holds in a state."""
+    literals = list(goal.literals())
+    component_of = dict(_labelled(literals))
+    holding = [(atom, positive) for atom, positive in literals if (atom in atoms) == positive]
+    parts: dict[int, list[tuple[Atom, bool]]] = {}
+    for literal, part in _labelled(holding):
+        parts.setdefault(part, []).append(literal)
+    best: dict[int, list[tuple[Atom, bool]]] = {}
+    for members in parts.values():
+        component = component_of[members[0]]
+        best[component] = max(best.get(component, []), members, key=len)
+    chosen = [literal for members in best.values() for literal in members]
+    return Goal.of((a for a, sign in chosen if sign), (a for a, sign in chosen if not sign))
+
+
+def _labelled(
+    literals: Sequence[tuple[Atom, bool]],
+) -> Iterator[tuple[tuple[Atom, bool], int]]:
+    """Each literal with a number that is shared by those it is connected with."""
+    names = {name: i for i, name in enumerate(sorted({n for a, _ in literals for n in a.objects}))}
+    numbered: list[Literal] = [
+        (str(i), tuple(names[name] for name in atom.objects), True)
+        for i, (atom, _) in enumerate(literals)
+    ]
+    for part, (_, members) in enumerate(connected_parts(range(len(names)), numbered)):
+        for index, _, _ in members:
+            yield literals[int(index)], part
+    for i, literal in enumerate(literals):
+        if not literal[0].objects:
+            yield literal, len(names) + i
 
 
 class _Part(NamedTuple):

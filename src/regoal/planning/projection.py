@@ -4,10 +4,10 @@ import random
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 
+from regoal.planning.bounds import Component
 from regoal.planning.embeddings import Form, Image, Steps, embeddings, label_fits
 from regoal.planning.forms import EMBEDDING_BUDGET, Bag, FormTable, Move, bag
 from regoal.planning.goals import Atom
-from regoal.planning.packing import Component
 from regoal.planning.structures import Label, Structure
 
 
