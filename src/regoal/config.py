@@ -36,7 +36,7 @@ class LinearDecay:
 
 @dataclass(frozen=True, kw_only=True)
 class TrainConfig:
-    """How to train. Every default is the paper's ("Hyperparameters") unless its text says otherwise."""
+    """How to train. Defaults are the paper's ("Hyperparameters") unless their text says otherwise."""
 
     hindsight: Hindsight = "lifted"
     """Which goals missed trajectories are relabelled with (paper, "Hindsight Experience Replay
@@ -90,18 +90,19 @@ class TrainConfig:
             raise ValueError(f"hindsight must be one of {HINDSIGHTS}, got {self.hindsight!r}")
         if not 0.0 < self.discount <= 1.0:
             raise ValueError(f"discount must lie in (0, 1], got {self.discount}")
-        for name in ("episodes", "embedding_size", "layers", "updates", "batch_size",
-                     "replay_capacity", "trajectories", "horizon", "validate_every",
-                     "validation_steps"):  # fmt: skip
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}")
-        for name in ("huber_delta",):
+        for name in POSITIVE:
             if getattr(self, name) <= 0:
-                raise ValueError(f"{name} must be positive, got {getattr(self, name)}")
-        for name in ("priority_exponent", "priority_weight", "gradient_norm", "patience"):
+                raise ValueError(f"{name} must be above 0, got {getattr(self, name)}")
+        for name in NOT_NEGATIVE:
             if getattr(self, name) < 0:
                 raise ValueError(f"{name} must not be negative, got {getattr(self, name)}")
 
+
+POSITIVE = (
+    "episodes", "embedding_size", "layers", "huber_delta", "updates", "batch_size",
+    "replay_capacity", "trajectories", "horizon", "validate_every", "validation_steps",
+)  # fmt: skip
+NOT_NEGATIVE = ("priority_exponent", "priority_weight", "gradient_norm", "patience")
 
 PAPER = TrainConfig()
 

@@ -10,10 +10,10 @@ from torch import Tensor
 
 from regoal.config import TrainConfig
 from regoal.learning import td_learning
-from regoal.learning.hindsight import HindsightGoal, hindsight_goals, relabel
+from regoal.learning.hindsight import hindsight_goals, relabel
 from regoal.learning.replay import Replay, Sample
 from regoal.learning.rollout import rollout
-from regoal.learning.trajectory import Trajectory, Transition
+from regoal.learning.trajectory import Transition
 from regoal.networks.encoding import Encoder
 from regoal.networks.q_network import QNetwork
 from regoal.planning.goals import Goal
@@ -104,7 +104,7 @@ class Learner:
         ]
         loss = torch.stack(losses).sum()
         self.optimizer.zero_grad(set_to_none=True)
-        loss.backward()
+        loss.backward()  # type: ignore[no-untyped-call]
         if config.gradient_norm:
             torch.nn.utils.clip_grad_norm_(self.online.parameters(), config.gradient_norm)
         self.optimizer.step()

@@ -41,19 +41,23 @@ class LiftedGoals:
     """
 
     rng: np.random.Generator
-    exhausted: int = 0
-    """How often the search budget ended before the largest subgoal was certain."""
     _lifters: dict[Task, GoalLifter] = field(default_factory=dict)
 
     def __call__(self, state: State, goal: Goal) -> Goal | None:
-        """The hindsight goal for a state reached under `goal`."""
+        """The hindsight goal for a state reached under the task's goal."""
         if state.satisfies(goal):
             return goal if len(goal) else None
-        lifter = self._lifters.get(state.task)
+        task = state.task
+        lifter = self._lifters.get(task)
         if lifter is None:
-            lifter = self._lifters[state.task] = GoalLifter(goal, state.task)
-        found = lifter.hindsight(state.atoms, self.rng)
-        return found
+            lifter = GoalLifter(goal, task.types_of, task.domain.constants)
+            self._lifters[task] = lifter
+        return lifter.hindsight(state.atoms, self.rng)
+
+    @property
+    def unproven(self) -> int:
+        """How often the search's budget ended before the largest subgoal was certain."""
+        return sum(lifter.unproven for lifter in self._lifters.values())
 
 
 def hindsight_goals(name: str, rng: np.random.Generator) -> HindsightGoal:

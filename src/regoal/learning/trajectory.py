@@ -53,6 +53,4 @@ class Trajectory:
         """Its steps one by one; `solved` is decided anew for this trajectory's goal."""
         for i, action in enumerate(self.actions):
             after = self.states[i + 1]
-            yield Transition(
-                self.states[i], action, after, self.goal, after.satisfies(self.goal)
-            )
+            yield Transition(self.states[i], action, after, self.goal, after.satisfies(self.goal))

@@ -1,6 +1,6 @@
 """(state, applicable actions, goal) as relations over nodes, and many of them as one batch.
 
-The input of the network is S_s ∪ S_A(s) ∪ S_g over O ∪ {o_a : a applicable} (paper, "Q-value
+The input of the network is S_s + S_A(s) + S_g over O + {o_a : a applicable} (paper, "Q-value
 Predictions"): the state's atoms, one atom P_A(o_a, o_1, ..., o_n) an applicable action, and the
 goal's atoms under predicates of their own. Nodes are the task's objects, then one an action.
 
@@ -13,7 +13,7 @@ B instances.
 """
 
 from collections import OrderedDict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import NamedTuple
@@ -24,7 +24,8 @@ import torch
 from torch import Tensor
 
 from regoal.planning.goals import Atom, Goal
-from regoal.planning.task import DUMMY_ACTION, Domain, GroundAction, State, Task
+from regoal.planning.schema import Matching, Schema
+from regoal.planning.task import DUMMY_ACTION, GroundAction, State, Task
 
 Longs = npt.NDArray[np.int64]
 
@@ -114,36 +115,63 @@ class Batch:
         ]
 
 
-def relations_of(domain: Domain) -> tuple[Relation, ...]:
-    """Every relation that an input of this domain may hold, in a fixed order (paper, S')."""
-    types = [Relation("type", name, 1) for name in domain.types]
-    predicates = [(name, max(arity, 1)) for name, arity in domain.predicates]
-    actions = [Relation("action", name, arity + 1) for name, arity in domain.actions]
+def relations_of(schema: Schema) -> tuple[Relation, ...]:
+    """Every relation that an input of this domain may hold, in a fixed order (paper, S').
+
+    Symbols that no action and no axiom mentions are left out: they cannot matter to a plan, and
+    two files of one domain may differ in them.
+    """
+    types = [s for s in schema.used_symbols if s.kind == "type"]
+    predicates = [s for s in schema.used_symbols if s.kind == "predicate"]
     return (
-        *types,
-        *(Relation("state", *p) for p in predicates),
-        *actions,
-        *(Relation("goal", *p) for p in predicates),
-        *(Relation("goal-not", *p) for p in predicates),
+        *(Relation("type", s.name, 1) for s in types),
+        *(Relation("state", s.name, max(s.arity, 1)) for s in predicates),
+        *(Relation("action", name, n + 1) for name, n in sorted(schema.action_arities.items())),
+        *(Relation("goal", s.name, max(s.arity, 1)) for s in predicates),
+        *(Relation("goal-not", s.name, max(s.arity, 1)) for s in predicates),
     )
+
+
+def index_of(
+    relations: Sequence[Relation], matching: Matching | None = None
+) -> dict[tuple[str, str], int]:
+    """Where each symbol of a domain stands among the relations, by (kind, name).
+
+    With a matching, the names are those of the matched domain: there a type may be a predicate.
+    """
+    if matching is None:
+        return {(r.kind, r.name): i for i, r in enumerate(relations)}
+    index = {}
+    for i, relation in enumerate(relations):
+        if relation.kind == "action":
+            index["action", matching.actions[relation.name]] = i
+            continue
+        kind = "type" if relation.kind == "type" else "predicate"
+        for ours, theirs in matching.symbols.items():
+            if (ours.kind, ours.name) == (kind, relation.name):
+                in_state = "type" if theirs.kind == "type" else "state"
+                index[in_state if relation.kind in ("type", "state") else relation.kind,
+                      theirs.name] = i  # fmt: skip
+    return index
 
 
 class Encoder:
     """Turns states and goals of one domain into index arrays, each state once.
 
-    `index` finds a relation's position by (kind, name) of a symbol of the domain at hand; where a
-    policy meets a domain with other names, it maps those names. Symbols that it lacks are left out.
+    A policy that meets a domain with other names brings a `matching`; symbols of the domain that
+    it lacks do not take part.
     """
 
     def __init__(
         self,
         relations: Sequence[Relation],
-        index: Mapping[tuple[str, str], int] | None = None,
+        matching: Matching | None = None,
         *,
         remember: int = 20_000,
     ) -> None:
         self.relations = tuple(relations)
-        self.index = index or {(r.kind, r.name): i for i, r in enumerate(self.relations)}
+        self._index = index_of(self.relations, matching)
+        self._order = _parameter_order(matching)
         self._arity = np.array([r.arity for r in self.relations], dtype=np.int64)
         self._fixed: dict[Task, tuple[Encoded, list[str]]] = {}
         self._states: OrderedDict[State, EncodedState] = OrderedDict()
@@ -211,7 +239,9 @@ class Encoder:
         for node, action in enumerate(actions, start=len(task.objects)):
             if action is not DUMMY_ACTION:
                 arguments = [task.object_index[name] for name in action.objects]
-                rows.add(self.index["action", action.name], [node, *arguments])
+                if action.name in self._order:
+                    arguments = [arguments[i] for i in self._order[action.name]]
+                rows.add(self._index["action", action.name], [node, *arguments])
         return EncodedState(len(task.objects), actions, fixed, rows.pack(self._arity))
 
     def _fixed_part(self, task: Task) -> tuple[Encoded, list[str]]:
@@ -232,7 +262,7 @@ class Encoder:
     def _add_atom(
         self, rows: "_Rows", kind: str, atom: Atom, task: Task, nodes: Iterable[int]
     ) -> None:
-        relation = self.index.get((kind, atom.predicate))
+        relation = self._index.get((kind, atom.predicate))
         if relation is None:
             return
         index = task.object_index
@@ -251,6 +281,14 @@ class Encoder:
         args += np.repeat(offsets, sizes.sum(axis=1))
         order = np.argsort(relation.astype(np.int16), kind="stable")
         return args[order], counts
+
+
+def _parameter_order(matching: Matching | None) -> dict[str, tuple[int, ...]]:
+    """For actions of a matched domain whose parameters come in another order: where each is."""
+    if matching is None:
+        return {}
+    orders = {matching.actions[ours]: order for ours, order in matching.parameters.items()}
+    return {name: order for name, order in orders.items() if order != tuple(range(len(order)))}
 
 
 class _Rows:

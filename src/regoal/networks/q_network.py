@@ -24,9 +24,7 @@ class QNetwork(nn.Module):
 
         Depth is an argument, as all rounds share their weights; the depths must rise.
         """
-        return [
-            self._read_out(f, batch) for f in embed(self.weights, self.layout, batch, depths)
-        ]
+        return [self._read_out(f, batch) for f in embed(self.weights, self.layout, batch, depths)]
 
     def q_values(self, batch: Batch, layers: int) -> list[Tensor]:
         """Q-values [actions] of each instance, after `layers` rounds, without gradients."""

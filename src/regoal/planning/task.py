@@ -119,6 +119,11 @@ class Domain:
         return tuple(sorted(self.text.types.values()))
 
     @property
+    def constants(self) -> frozenset[str]:
+        """The domain's constants; each is an object of every problem."""
+        return frozenset(self.text.constants.values())
+
+    @property
     def actions(self) -> tuple[tuple[str, int], ...]:
         """Name and number of parameters of every action schema, in alphabetical order."""
         return tuple(sorted((a.name, len(a.parameters)) for a in self.text.content.actions))
