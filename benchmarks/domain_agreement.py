@@ -1,7 +1,7 @@
 """Do our test sets look like the paper's? Reference plan lengths beside its Tables 2 and 3.
 
-Run `python benchmarks/domain_agreement.py [--seed N]`; it prints a Markdown table and takes a few
-minutes. "optimum" is exact; "plan" is the length of a plan found by a simple method, so a little
+Run `python -m benchmarks.domain_agreement [--seed N]`; it prints a Markdown table and takes under a
+minute. "optimum" is exact; "plan" is the length of a plan found by a simple method, so a little
 above the optimum. Compare them with policies of the paper that solve all 100 instances. LAMA's
 first plans are longer, and where it solves fewer than 100 they are those of the easier ones.
 """
@@ -11,8 +11,7 @@ from collections.abc import Callable
 from statistics import fmean, median
 from typing import NamedTuple
 
-import reference_lengths as lengths
-
+from benchmarks import reference_lengths as lengths
 from regoal.domains import splits
 from regoal.domains.instance import Instance
 
