@@ -13,6 +13,10 @@ import torch
 from torch import Tensor
 
 
+INITIAL_SCALE = 0.1
+"""What a round adds to an embedding at first, in standard deviations."""
+
+
 class MLP(NamedTuple):
     """Weights of two linear layers; the hidden width is the input width."""
 
@@ -63,15 +67,18 @@ class Layout:
         }
 
     def initial(self, seed: int) -> Tensor:
-        """Weights as `torch.nn` draws those of linear layers: uniform in ±1/√inputs."""
+        """Weights to start from: as `torch.nn` draws linear layers, with two exceptions.
+
+        The readout's last layer is zero, so that every Q-value starts at 0 instead of at a random
+        value of tens, which bootstrapping takes an episode a unit to unlearn; and the norm's scale
+        is small, so that embeddings do not grow with the number of rounds.
+        """
         generator = torch.Generator().manual_seed(seed)
-        vector = torch.empty(self.length)
+        vector = torch.zeros(self.length)
         for name, part in self.parts(vector).items():
             if name == "norm.scale":
-                part.fill_(1.0)
-            elif name == "norm.shift":
-                part.zero_()
-            else:
+                part.fill_(INITIAL_SCALE)
+            elif name not in ("norm.shift", "readout.weight_out", "readout.bias_out"):
                 inputs = self.places[f"{name.rpartition('.')[0]}.bias_in"][1][0]
                 bound = 1.0 / math.sqrt(inputs)
                 part.uniform_(-bound, bound, generator=generator)
