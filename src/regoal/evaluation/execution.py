@@ -96,9 +96,7 @@ def execute(
             else:
                 active.append(execution)
         if not active or stop():
-            if stop():
-                return
-            continue
+            return
         batch = encoder.batch((x.state, x.task.goal) for x in active)
         for execution, q in zip(active, network.q_values(batch, layers), strict=True):
             execution.step(encoder.state(execution.state).actions, q, max_steps)

@@ -41,17 +41,17 @@ class LiftedGoals:
     """
 
     rng: np.random.Generator
-    _lifters: dict[Task, GoalLifter] = field(default_factory=dict)
+    _lifters: dict[tuple[Task, Goal], GoalLifter] = field(default_factory=dict)
 
     def __call__(self, state: State, goal: Goal) -> Goal | None:
-        """The hindsight goal for a state reached under the task's goal."""
+        """The hindsight goal for a state reached under `goal`."""
         if state.satisfies(goal):
             return goal if len(goal) else None
         task = state.task
-        lifter = self._lifters.get(task)
+        lifter = self._lifters.get((task, goal))
         if lifter is None:
             lifter = GoalLifter(goal, task.types_of, task.domain.constants)
-            self._lifters[task] = lifter
+            self._lifters[task, goal] = lifter
         return lifter.hindsight(state.atoms, self.rng)
 
     @property

@@ -74,8 +74,12 @@ class Replay:
         n = len(self)
         checks = {
             f"{n} transitions exceed the capacity {self.capacity}": n > self.capacity,
-            "a kept transition has no priority": bool((self.priorities[:n] <= 0).any()),
+            "a kept transition has no priority": not (self.priorities[:n] > 0).all(),
+            "a priority is not finite": not np.isfinite(self.priorities[:n]).all(),
             "an empty slot has a priority": bool(self.priorities[n:].any()),
             "the largest priority is too small": n > 0 and self.priorities.max() > self.largest,
+            "the next slot is not the oldest one's": not (
+                0 <= self.next_slot < self.capacity and n in (self.capacity, self.next_slot)
+            ),
         }
         return [fault for fault, found in checks.items() if found]

@@ -34,7 +34,7 @@ def rollout(
     """One trajectory a task, from its initial state until its goal, a dead end or the horizon."""
     states = [[task.initial_state] for task in tasks]
     actions: list[list[int]] = [[] for _ in tasks]
-    active = [i for i, task in enumerate(tasks) if not task.initial_state.satisfies(task.goal)]
+    active = [i for i, t in enumerate(tasks) if not _ended(t, t.initial_state, encoder)]
     for _ in range(horizon):
         if not active:
             break

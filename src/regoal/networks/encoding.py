@@ -66,6 +66,11 @@ class EncodedState:
         """Objects and action nodes together."""
         return self.objects + len(self.actions)
 
+    @property
+    def numbers(self) -> int:
+        """What it takes to remember, the part aside that all states of a task share."""
+        return len(self.changing.counts) + len(self.changing.args) + len(self.actions)
+
 
 class Shard(NamedTuple):
     """Some whole instances of a batch: which atoms of each relation, and which nodes."""
@@ -148,10 +153,12 @@ def index_of(
             continue
         kind = "type" if relation.kind == "type" else "predicate"
         for ours, theirs in matching.symbols.items():
-            if (ours.kind, ours.name) == (kind, relation.name):
-                in_state = "type" if theirs.kind == "type" else "state"
-                index[in_state if relation.kind in ("type", "state") else relation.kind,
-                      theirs.name] = i  # fmt: skip
+            if (ours.kind, ours.name) != (kind, relation.name):
+                continue
+            if relation.kind in ("type", "state"):
+                index["type" if theirs.kind == "type" else "state", theirs.name] = i
+            elif theirs.kind == "predicate":  # a goal names no type; a predicate may share its name
+                index[relation.kind, theirs.name] = i
     return index
 
 
@@ -159,7 +166,8 @@ class Encoder:
     """Turns states and goals of one domain into index arrays, each state once.
 
     A policy that meets a domain with other names brings a `matching`; symbols of the domain that
-    it lacks do not take part.
+    it lacks do not take part. States asked for lately are remembered, up to `remember` numbers of
+    eight bytes.
     """
 
     def __init__(
@@ -167,7 +175,7 @@ class Encoder:
         relations: Sequence[Relation],
         matching: Matching | None = None,
         *,
-        remember: int = 20_000,
+        remember: int = 20_000_000,
     ) -> None:
         self.relations = tuple(relations)
         self._index = index_of(self.relations, matching)
@@ -175,6 +183,7 @@ class Encoder:
         self._arity = np.array([r.arity for r in self.relations], dtype=np.int64)
         self._fixed: dict[Task, tuple[Encoded, list[str]]] = {}
         self._states: OrderedDict[State, EncodedState] = OrderedDict()
+        self._remembered = 0
         self._remember = remember
 
     def state(self, state: State) -> EncodedState:
@@ -185,8 +194,9 @@ class Encoder:
             return known
         encoded = self._encode_state(state)
         self._states[state] = encoded
-        if len(self._states) > self._remember:
-            self._states.popitem(last=False)
+        self._remembered += encoded.numbers
+        while self._remembered > self._remember:
+            self._remembered -= self._states.popitem(last=False)[1].numbers
         return encoded
 
     def goal(self, goal: Goal, state: State) -> Encoded:
@@ -198,16 +208,17 @@ class Encoder:
         return rows.pack(self._arity)
 
     def batch(self, pairs: Iterable[tuple[State, Goal]]) -> Batch:
-        """Join the inputs of several (state, goal) pairs into one graph."""
+        """Join the inputs of several (state, goal) pairs, at least one, into one graph."""
         pairs = list(pairs)
         states = [self.state(state) for state, _ in pairs]
-        parts = [x.fixed for x in states] + [x.changing for x in states]
-        parts += [self.goal(goal, state) for state, goal in pairs]
+        goals = [self.goal(goal, state) for state, goal in pairs]
+        triples = zip(states, goals, strict=True)
+        parts = [part for x, goal in triples for part in (x.fixed, x.changing, goal)]
         nodes = np.array([x.nodes for x in states], dtype=np.int64)
         objects = np.array([x.objects for x in states], dtype=np.int64)
         offsets = np.cumsum(nodes) - nodes
-        args, part_counts = self._join(parts, np.tile(offsets, 3))
-        instance_counts = part_counts.reshape(3, len(states), -1).sum(axis=0)
+        args, part_counts = self._join(parts, np.repeat(offsets, 3))
+        instance_counts = part_counts.reshape(len(states), 3, -1).sum(axis=1)
         counts = instance_counts.sum(axis=0)
         instance = np.repeat(np.arange(len(states)), nodes)
         is_object = np.arange(nodes.sum()) - offsets[instance] < objects[instance]
@@ -271,8 +282,7 @@ class Encoder:
     def _join(self, parts: Sequence[Encoded], offsets: Longs) -> tuple[Longs, Longs]:
         """One list of arguments in the order of the relations, and the atoms of each part.
 
-        Within a relation the order is that of the instances, as no relation stands in two kinds
-        of parts of one instance.
+        Within a relation the order is that of the parts, and so of the instances.
         """
         counts = np.stack([part.counts for part in parts])
         sizes = counts * self._arity

@@ -10,6 +10,7 @@ import hashlib
 import logging
 import math
 import os
+import platform
 import shutil
 import subprocess
 import tempfile
@@ -22,6 +23,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 from torch import Tensor
+from torch.autograd.function import once_differentiable
 
 from regoal.networks.encoding import Batch
 from regoal.networks.parameters import Layout
@@ -31,6 +33,8 @@ FLAGS = ("-O3", "-march=native", "-fno-math-errno", "-ffp-contract=fast", "-shar
 DOUBLE = ("-DDOUBLE", "-DREAL=double", "-DINTEGER=int64_t")
 MAX_WIDTH = 1024
 LANES = 16
+MAX_ARGUMENTS = 2**31 - 1
+"""The kernel numbers the rows of messages in 32 bits."""
 
 log = logging.getLogger(__name__)
 _threads = 1
@@ -45,13 +49,14 @@ def use_threads(count: int) -> None:
         _pool = ThreadPoolExecutor(count) if count > 1 else None
 
 
-def fits(weights: Tensor, layout: Layout) -> bool:
-    """Whether the kernel can stand in for the reference: on a CPU, compiled, widths supported."""
+def fits(weights: Tensor, layout: Layout, batch: Batch) -> bool:
+    """Whether the kernel can stand in for the reference: on a CPU, compiled, sizes supported."""
     return (
         weights.device.type == "cpu"
         and weights.dtype in (torch.float32, torch.float64)
         and layout.size % LANES == 0
         and max(2, *layout.arities, 2) * layout.size <= MAX_WIDTH
+        and len(batch.args) <= MAX_ARGUMENTS
         and os.environ.get("REGOAL_KERNEL") != "0"
         and library(weights.dtype == torch.float64) is not None
     )
@@ -67,19 +72,27 @@ def library(double: bool = False) -> ctypes.CDLL | None:
         return None
     try:
         return ctypes.CDLL(str(_build(compiler, flags)))
-    except (OSError, subprocess.SubprocessError) as error:
-        log.warning("the C kernel does not build (%s): running without it", error)
+    except (OSError, RuntimeError, subprocess.SubprocessError) as error:
+        log.warning("the C kernel does not build (%s): running without it", _reason(error))
         return None
+
+
+def _reason(error: Exception) -> str:
+    """The error in one line: of the compiler's own words the first that speak of an error."""
+    said = getattr(error, "stderr", None)
+    lines = said.decode(errors="replace").splitlines() if isinstance(said, bytes) else []
+    return next((line for line in lines if "error" in line), str(error))
 
 
 def _build(compiler: str, flags: Sequence[str]) -> Path:
     """Compile once for each source, compiler, flags and processor; later calls find the file."""
     cpu = Path("/proc/cpuinfo")
-    identity = [SOURCE.read_text(), compiler, *flags, os.uname().machine]
+    identity = [SOURCE.read_text(encoding="utf-8"), compiler, *flags, platform.machine()]
     if cpu.exists():
-        identity += sorted({x for x in cpu.read_text().splitlines() if x.startswith("flags")})
+        lines = cpu.read_text(encoding="utf-8", errors="replace").splitlines()
+        identity += sorted({x for x in lines if x.startswith(("flags", "Features"))})
     digest = hashlib.sha256("\0".join(identity).encode()).hexdigest()[:16]
-    folder = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "regoal"
+    folder = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "regoal"
     path = folder / f"kernel-{digest}.so"
     if not path.exists():
         folder.mkdir(parents=True, exist_ok=True)
@@ -187,6 +200,7 @@ class _Embed(torch.autograd.Function):
         return tuple(saved["embeddings"][depth].clone() for depth in depths)
 
     @staticmethod
+    @once_differentiable
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
         (weights,) = ctx.saved_tensors
         if ctx.room is None:
@@ -240,7 +254,10 @@ def _saved(
         "deviation": (layers, nodes),
     }
     needed = sum(math.prod(shape) for shape in shapes.values())
-    room = _rooms.pop() if _rooms else weights.new_empty(0)
+    try:
+        room = _rooms.pop()
+    except IndexError:
+        room = weights.new_empty(0)
     if len(room) < needed or room.dtype != weights.dtype:
         room = torch.empty(needed + needed // 8, dtype=weights.dtype)
     saved, at = {}, 0

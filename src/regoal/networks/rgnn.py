@@ -13,6 +13,7 @@ D embedding size.
 """
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 import torch
 from torch import Tensor
@@ -24,11 +25,14 @@ from regoal.networks.parameters import MLP, Layout, mlp
 
 
 def embed(weights: Tensor, layout: Layout, batch: Batch, depths: Sequence[int]) -> list[Tensor]:
-    """Embeddings [N, D] after each number of rounds in `depths`, which must rise.
+    """Embeddings [N, D] after each number of rounds in `depths`, from 1 on and rising.
 
-    Runs the compiled kernel where there is one and it fits, else the definition below.
+    Runs the compiled kernel where there is one and it fits, else the definition below. Raises
+    `ValueError` for other depths.
     """
-    if native.fits(weights, layout):
+    if not depths or any(b <= a for a, b in pairwise((0, *depths))):
+        raise ValueError(f"depths must rise from at least 1, got {list(depths)}")
+    if native.fits(weights, layout, batch):
         return native.embed(weights, layout, batch, depths)
     return embed_reference(weights, layout, batch, depths)
 

@@ -1,6 +1,6 @@
 /* Rounds of message passing, forward and backward, in plain C.
  *
- * The same function as `forward_reference` in rgnn.py:
+ * The same function as `embed_reference` in rgnn.py:
  *     m_i  = f_i + MLP_R(f_1 .. f_K)_i                  for every atom R(o_1 .. o_K)
  *     f(o) = f(o) + LayerNorm(MLP_U(max messages, f(o)))
  * Where several messages are largest, the gradient flows to the first of them.
@@ -30,8 +30,9 @@
 #endif
 #define TILE_ROWS 6
 #define LANES ((int)(VECTOR_BYTES / sizeof(REAL)))
-#define BLOCK 48        /* rows that stay in the first cache through one MLP */
 #define MAX_WIDTH 1024  /* K * D and 2 * D at most */
+#define MAX_ROWS 48     /* rows that stay in the nearer caches through one MLP */
+#define ROOM (48 * 256) /* numbers in one block of rows; a few blocks fit on a thread's stack */
 #define INLINE static inline __attribute__((always_inline))
 
 typedef REAL vec __attribute__((vector_size(VECTOR_BYTES), aligned(sizeof(REAL)), may_alias));
@@ -83,6 +84,11 @@ typedef struct {        /* what the backward pass needs, [L, ...] */
 #define FLUSH_BEGIN
 #define FLUSH_END
 #endif
+
+static int64_t at_most(int64_t limit, int64_t count) { return count < limit ? count : limit; }
+
+/* How many rows of this width are one block. */
+static int64_t rows_of(int64_t width) { return at_most(MAX_ROWS, ROOM / width); }
 
 /* ---- dense products of a few rows ---- */
 
@@ -237,14 +243,14 @@ static void keep_strongest(int64_t count, int64_t first, const int64_t *args, co
 
 static void send_messages(const Network *net, const Graph *g, const REAL *x, REAL *hidden,
                           REAL *strongest, INTEGER *winner) {
-    REAL in[BLOCK * MAX_WIDTH], act[BLOCK * MAX_WIDTH], out[BLOCK * MAX_WIDTH];
-    REAL scratch[BLOCK * MAX_WIDTH];
+    REAL in[ROOM], act[ROOM], out[ROOM];
+    REAL scratch[ROOM];
     int64_t D = net->size;
     for (int64_t r = 0; r < net->relations; r++) {
-        int64_t K = net->arity[r], width = K * D;
+        int64_t K = net->arity[r], width = K * D, block = rows_of(width);
         const REAL *w = net->weights + net->message_at[r];
-        for (int64_t a = g->atom_begin[r]; a < g->atom_end[r]; a += BLOCK) {
-            int64_t n = g->atom_end[r] - a < BLOCK ? g->atom_end[r] - a : BLOCK;
+        for (int64_t a = g->atom_begin[r]; a < g->atom_end[r]; a += block) {
+            int64_t n = at_most(block, g->atom_end[r] - a);
             int64_t first = g->args_at[r] + a * K;
             const int64_t *args = g->args + first;
             REAL *h = hidden ? hidden + first * D : scratch;
@@ -292,13 +298,13 @@ static void join(int64_t n, const REAL *a, const REAL *b, int64_t size, REAL *ou
 
 static void update_nodes(const Network *net, const Graph *g, const REAL *x, const REAL *strongest,
                          REAL *update, REAL *normal, REAL *deviation, REAL *next) {
-    REAL in[BLOCK * MAX_WIDTH], act[BLOCK * MAX_WIDTH], out[BLOCK * MAX_WIDTH];
-    REAL scratch[BLOCK * MAX_WIDTH], y[MAX_WIDTH];
-    int64_t D = net->size, wide = 2 * D;
+    REAL in[ROOM], act[ROOM], out[ROOM];
+    REAL scratch[ROOM], y[MAX_WIDTH];
+    int64_t D = net->size, wide = 2 * D, block = rows_of(wide);
     const REAL *w = net->weights + net->update_at, *b = w + wide * wide, *w2 = b + wide;
     const REAL *b2 = w2 + wide * D, *scale = net->weights + net->norm_at, *shift = scale + D;
-    for (int64_t v = g->node_begin; v < g->node_end; v += BLOCK) {
-        int64_t n = g->node_end - v < BLOCK ? g->node_end - v : BLOCK;
+    for (int64_t v = g->node_begin; v < g->node_end; v += block) {
+        int64_t n = at_most(block, g->node_end - v);
         REAL *h = update ? update + v * wide : scratch;
         join(n, strongest + v * D, x + v * D, D, in);
         product(n, in, wide, w, wide, b, h, 0);
@@ -363,7 +369,6 @@ int64_t regoal_infer(const Network *net, const Graph *g, int64_t layers, REAL *x
 
 /* ---- one round backward ---- */
 
-
 static void transpose(const REAL *w, int64_t rows, int64_t columns, REAL *out) {
     for (int64_t i = 0; i < rows; i++)
         for (int64_t j = 0; j < columns; j++) out[j * rows + i] = w[i * columns + j];
@@ -389,7 +394,7 @@ void regoal_transpose(const Network *net, REAL *out) {
 static void mlp_backward(int64_t n, const REAL *in, int64_t inputs, int64_t outputs,
                          const REAL *hidden, const REAL *transposed, const REAL *grad_out,
                          REAL *grad_in, REAL *dw) {
-    REAL act[BLOCK * MAX_WIDTH], grad[BLOCK * MAX_WIDTH];
+    REAL act[ROOM], grad[ROOM];
     int64_t second = inputs * inputs + inputs;
     product(n, grad_out, outputs, transposed + second, inputs, 0, grad, 0);
     mish_backward(n * inputs, hidden, act, grad);
@@ -406,13 +411,13 @@ static void update_backward(const Network *net, const Graph *g, const REAL *tran
                             const REAL *x, const REAL *strongest, const REAL *update,
                             const REAL *normal, const REAL *deviation, REAL *grad,
                             REAL *grad_strongest, REAL *dw) {
-    REAL in[BLOCK * MAX_WIDTH], out[BLOCK * MAX_WIDTH], grad_in[BLOCK * MAX_WIDTH];
+    REAL in[ROOM], out[ROOM], grad_in[ROOM];
     REAL product_with[MAX_WIDTH];
-    int64_t D = net->size, wide = 2 * D;
+    int64_t D = net->size, wide = 2 * D, block = rows_of(wide);
     const REAL *scale = net->weights + net->norm_at;
     REAL *dscale = dw + net->norm_at, *dshift = dscale + D;
-    for (int64_t v = g->node_begin; v < g->node_end; v += BLOCK) {
-        int64_t n = g->node_end - v < BLOCK ? g->node_end - v : BLOCK;
+    for (int64_t v = g->node_begin; v < g->node_end; v += block) {
+        int64_t n = at_most(block, g->node_end - v);
         for (int64_t i = 0; i < n; i++) {
             const REAL *z = normal + (v + i) * D, *dy = grad + (v + i) * D;
             REAL *du = out + i * D;
@@ -442,12 +447,12 @@ static void update_backward(const Network *net, const Graph *g, const REAL *tran
 static void messages_backward(const Network *net, const Graph *g, const REAL *transposed,
                               const REAL *x, const REAL *hidden, const INTEGER *winner,
                               const REAL *grad_strongest, REAL *grad, REAL *dw) {
-    REAL in[BLOCK * MAX_WIDTH], out[BLOCK * MAX_WIDTH], grad_in[BLOCK * MAX_WIDTH];
+    REAL in[ROOM], out[ROOM], grad_in[ROOM];
     int64_t D = net->size;
     for (int64_t r = 0; r < net->relations; r++) {
-        int64_t K = net->arity[r], width = K * D;
-        for (int64_t a = g->atom_begin[r]; a < g->atom_end[r]; a += BLOCK) {
-            int64_t n = g->atom_end[r] - a < BLOCK ? g->atom_end[r] - a : BLOCK;
+        int64_t K = net->arity[r], width = K * D, block = rows_of(width);
+        for (int64_t a = g->atom_begin[r]; a < g->atom_end[r]; a += block) {
+            int64_t n = at_most(block, g->atom_end[r] - a);
             int64_t first = g->args_at[r] + a * K;
             const int64_t *args = g->args + first;
             gather(n, K, args, x, D, in);
