@@ -61,10 +61,16 @@ class Layout:
 
     def parts(self, vector: Tensor) -> dict[str, Tensor]:
         """Views of a vector [length] by name."""
-        return {
-            name: vector[at : at + math.prod(shape)].view(shape)
-            for name, (at, shape) in self.places.items()
-        }
+        return {name: self.part(vector, name) for name in self.places}
+
+    def part(self, vector: Tensor, name: str) -> Tensor:
+        """The view of one weight."""
+        at, shape = self.places[name]
+        return vector[at : at + math.prod(shape)].view(shape)
+
+    def mlp(self, vector: Tensor, name: str) -> MLP:
+        """The views of one MLP's weights."""
+        return MLP(*(self.part(vector, f"{name}.{field}") for field in MLP._fields))
 
     def initial(self, seed: int) -> Tensor:
         """Weights to start from: as `torch.nn` draws linear layers, with two exceptions.
@@ -83,11 +89,6 @@ class Layout:
                 bound = 1.0 / math.sqrt(inputs)
                 part.uniform_(-bound, bound, generator=generator)
         return vector
-
-
-def mlp(parts: dict[str, Tensor], name: str) -> MLP:
-    """The weights of one MLP."""
-    return MLP(*(parts[f"{name}.{field}"] for field in MLP._fields))
 
 
 def _mlp_shapes(name: str, inputs: int, outputs: int) -> Sequence[tuple[str, tuple[int, ...]]]:

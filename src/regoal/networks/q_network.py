@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from regoal.networks.encoding import Batch, Relation
-from regoal.networks.parameters import Layout, mlp
+from regoal.networks.parameters import Layout
 from regoal.networks.rgnn import apply_mlp, embed
 
 
@@ -35,5 +35,4 @@ class QNetwork(nn.Module):
         objects = f.new_zeros(len(batch.action_counts), self.layout.size)
         objects = objects.index_add(0, batch.object_instance, f[batch.object_nodes])
         pairs = torch.cat((f[batch.action_nodes], objects[batch.action_instance]), dim=1)
-        readout = mlp(self.layout.parts(self.weights), "readout")
-        return apply_mlp(readout, pairs).squeeze(1)
+        return apply_mlp(self.layout.mlp(self.weights, "readout"), pairs).squeeze(1)

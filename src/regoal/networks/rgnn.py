@@ -21,7 +21,7 @@ from torch.nn import functional
 
 from regoal.networks import native
 from regoal.networks.encoding import Batch
-from regoal.networks.parameters import MLP, Layout, mlp
+from regoal.networks.parameters import MLP, Layout
 
 
 def embed(weights: Tensor, layout: Layout, batch: Batch, depths: Sequence[int]) -> list[Tensor]:
@@ -41,9 +41,9 @@ def embed_reference(
     weights: Tensor, layout: Layout, batch: Batch, depths: Sequence[int]
 ) -> list[Tensor]:
     """The definition above, a line a step. The kernel must equal it."""
-    parts = layout.parts(weights)
-    messages = [mlp(parts, f"message.{i}") for i in range(len(layout.arities))]
-    update, scale, shift = mlp(parts, "update"), parts["norm.scale"], parts["norm.shift"]
+    messages = [layout.mlp(weights, f"message.{i}") for i in range(len(layout.arities))]
+    update = layout.mlp(weights, "update")
+    scale, shift = layout.part(weights, "norm.scale"), layout.part(weights, "norm.shift")
     x = weights.new_zeros(batch.nodes, layout.size)
     wanted = []
     for depth in range(1, depths[-1] + 1):
