@@ -30,6 +30,10 @@ from regoal.planning.task import DUMMY_ACTION, GroundAction, State, Task
 Longs = npt.NDArray[np.int64]
 
 
+MOST_GOALS = 2000
+"""How many goals an encoder remembers before it starts afresh."""
+
+
 class Relation(NamedTuple):
     """A relation symbol of the network's input."""
 
@@ -182,6 +186,7 @@ class Encoder:
         self._order = _parameter_order(matching)
         self._arity = np.array([r.arity for r in self.relations], dtype=np.int64)
         self._fixed: dict[Task, tuple[Encoded, list[str]]] = {}
+        self._goals: dict[tuple[Task, Goal], Encoded] = {}
         self._states: OrderedDict[State, EncodedState] = OrderedDict()
         self._remembered = 0
         self._remember = remember
@@ -201,11 +206,19 @@ class Encoder:
 
     def goal(self, goal: Goal, state: State) -> Encoded:
         """The goal's literals for a state with the same objects."""
+        known = self._goals.get((state.task, goal))
+        if known is not None:
+            return known
         rows = _Rows(len(self.relations))
         nodes = range(self.state(state).nodes)
         for atom, positive in goal.literals():
             self._add_atom(rows, "goal" if positive else "goal-not", atom, state.task, nodes)
-        return rows.pack(self._arity)
+        encoded = rows.pack(self._arity)
+        if all(atom.objects for atom, _ in goal.literals()):  # else it depends on the actions
+            if len(self._goals) >= MOST_GOALS:
+                self._goals.clear()
+            self._goals[state.task, goal] = encoded
+        return encoded
 
     def batch(self, pairs: Iterable[tuple[State, Goal]]) -> Batch:
         """Join the inputs of several (state, goal) pairs, at least one, into one graph."""
