@@ -13,6 +13,8 @@ from regoal.networks.q_network import QNetwork
 from regoal.planning.schema import schema_of
 from regoal.planning.task import State, Task, load_domain, load_task
 
+torch.set_num_threads(1)  # these tests' matrices are small: threads cost more than they give
+
 BLOCKS = """(define (domain blocks) (:requirements :strips)
   (:predicates (on ?x ?y) (ontable ?x) (clear ?x) (handempty) (holding ?x))
   (:action pick-up :parameters (?x) :precondition (and (clear ?x) (ontable ?x) (handempty))
