@@ -6,7 +6,9 @@ One round, with the same weights every time (paper, "Model"; Ståhlberg, Bonet a
     m_i = f_i + MLP_R(f_1, ..., f_K)_i          for every atom R(o_1, ..., o_K) and place i
     f(o) <- f(o) + LayerNorm(MLP_U(max of the messages to o, f(o)))
 
-Embeddings start at zero. A node without messages takes 0 for the maximum.
+Embeddings start at zero. A node without messages takes 0 for the maximum. Where messages are
+equally strong, the definition splits the gradient evenly among them, and the compiled kernel gives
+it to the first; for messages of one relation from equal inputs that is the same for the weights.
 
 Shapes by letter: N nodes, M arguments of all atoms, A atoms of one relation, K its arity,
 D embedding size.
@@ -76,6 +78,9 @@ def _send(messages: Sequence[MLP], batch: Batch, x: Tensor) -> Tensor:
 
 
 def _strongest(x: Tensor, messages: Tensor, args: Tensor) -> Tensor:
-    """The elementwise maximum of the messages to each node, [N, D]."""
+    """The elementwise maximum of the messages to each node, [N, D]; 0 where there are none."""
     index = args.unsqueeze(1).expand_as(messages)
-    return torch.zeros_like(x).scatter_reduce(0, index, messages, "amax", include_self=False)
+    # From -inf and not from 0: equal to a largest message of 0, it would share its gradient.
+    lowest = torch.full_like(x, -torch.inf)
+    strongest = lowest.scatter_reduce(0, index, messages, "amax")
+    return strongest.masked_fill(strongest.isneginf(), 0.0)

@@ -485,7 +485,7 @@ void regoal_backward(const Network *net, const Graph *g, int64_t wanted, const i
     FLUSH_BEGIN;
     int64_t D = net->size, nodes = g->nodes * D, w = wanted - 1;
     int64_t from = g->node_begin * D, to = g->node_end * D;
-    memset(grad + from, 0, (to - from) * sizeof(REAL));
+    for (int64_t i = from; i < to; i++) grad[i] = 0;
     for (int64_t l = depths[wanted - 1] - 1; l >= 0; l--) {
         if (w >= 0 && depths[w] == l + 1) {
             for (int64_t i = from; i < to; i++) grad[i] += grads[w * nodes + i];
