@@ -149,7 +149,7 @@ def _prepared(settings: RunSettings, inputs: Inputs, tell: Tell) -> "_Run":
         ),
         Streams.from_seed(config.seed),
     )
-    kernel = native.fits(network.weights, network.layout)
+    kernel = native.available(network.weights, network.layout)
     for note in run_folder.write_config(out, _config_record(settings, inputs, kernel)):
         tell(note)
     run = _Run(settings, inputs.schema, inputs.validation, training, tell)

@@ -50,13 +50,17 @@ def use_threads(count: int) -> None:
 
 
 def fits(weights: Tensor, layout: Layout, batch: Batch) -> bool:
-    """Whether the kernel can stand in for the reference: on a CPU, compiled, sizes supported."""
+    """Whether the kernel can stand in for the reference on this batch."""
+    return len(batch.args) <= MAX_ARGUMENTS and available(weights, layout)
+
+
+def available(weights: Tensor, layout: Layout) -> bool:
+    """Whether there is a kernel for these weights: on a CPU, compiled, widths supported."""
     return (
         weights.device.type == "cpu"
         and weights.dtype in (torch.float32, torch.float64)
         and layout.size % LANES == 0
         and max(2, *layout.arities, 2) * layout.size <= MAX_WIDTH
-        and len(batch.args) <= MAX_ARGUMENTS
         and os.environ.get("REGOAL_KERNEL") != "0"
         and library(weights.dtype == torch.float64) is not None
     )

@@ -12,7 +12,6 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-
 INITIAL_SCALE = 0.1
 """What a round adds to an embedding at first, in standard deviations."""
 
