@@ -63,6 +63,9 @@ class TrainConfig:
     """Optimisation steps an episode."""
     batch_size: int = 32
     """Transitions an optimisation step."""
+    target_every: int = 32
+    """Optimisation steps after which the target network takes the online weights; it also does at
+    the end of an episode (the paper's k = 1 episode is its 32 steps)."""
     huber_delta: float = 1.0
     """TD error from which the loss grows linearly."""
     replay_capacity: int = 1000
@@ -75,6 +78,9 @@ class TrainConfig:
     """Trajectories an episode, each of a problem drawn at random."""
     horizon: int = 100
     """Most actions in a training trajectory."""
+    learn_dead_ends: bool = False
+    """Keep trajectories that end in a dead end under their own goal too. The paper does not, and
+    names the lack of such data as why learning fails where there are dead ends ("Failures")."""
     gradient_norm: float = 0.0
     """Gradients are scaled down to this norm; 0 leaves them alone, as in the paper."""
     validate_every: int = 5
@@ -99,7 +105,7 @@ class TrainConfig:
 
 
 POSITIVE = (
-    "episodes", "embedding_size", "layers", "huber_delta", "updates", "batch_size",
+    "episodes", "embedding_size", "layers", "huber_delta", "updates", "target_every", "batch_size",
     "replay_capacity", "trajectories", "horizon", "validate_every", "validation_steps",
 )  # fmt: skip
 NOT_NEGATIVE = ("priority_exponent", "priority_weight", "gradient_norm", "patience")

@@ -11,10 +11,10 @@ from torch import Tensor
 
 from regoal.config import TrainConfig
 from regoal.learning import td_learning
-from regoal.learning.hindsight import hindsight_goals, relabel
+from regoal.learning.hindsight import hindsight_goals, into_dead_end, relabel
 from regoal.learning.replay import Replay, Sample
 from regoal.learning.rollout import rollout
-from regoal.learning.trajectory import Transition
+from regoal.learning.trajectory import Trajectory, Transition
 from regoal.networks.encoding import Encoder
 from regoal.networks.q_network import QNetwork
 from regoal.planning.goals import Goal
@@ -159,12 +159,12 @@ def train(
             rng=streams.exploration,
         )
         parts = [part for t in trajectories for part in relabel(t, hindsight_goal)]
-        for part in parts:
-            replay.extend(part.transitions())
+        lessons = [*parts, *(_dead_ends(trajectories) if config.learn_dead_ends else ())]
+        for lesson in lessons:
+            replay.extend(lesson.transitions())
         explored = time.perf_counter()
         learning_rate = config.learning_rate(episode)
         losses = _optimise(learner, replay, streams, learning_rate)
-        learner.sync_target()
         yield EpisodeStats(
             episode=episode + 1,
             trajectories=len(trajectories),
@@ -181,6 +181,15 @@ def train(
         )
 
 
+def _dead_ends(trajectories: Sequence[Trajectory]) -> list[Trajectory]:
+    """Those that ended where nothing is applicable, short of their goal."""
+    return [
+        into_dead_end(t)
+        for t in trajectories
+        if not t.solved and t.states[-1].task.is_dead_end(t.states[-1])
+    ]
+
+
 def _optimise(
     learner: Learner, replay: Replay, streams: Streams, learning_rate: float
 ) -> list[float]:
@@ -189,11 +198,13 @@ def _optimise(
     for group in learner.optimizer.param_groups:
         group["lr"] = learning_rate
     losses = []
-    for _ in range(config.updates if len(replay) else 0):
+    for step in range(1, config.updates + 1 if len(replay) else 1):
         sample = replay.sample(config.batch_size, streams.replay)
         depth = int(streams.depth.integers(1, config.layers)) if config.layers > 1 else 1
         loss, errors = learner.update(sample, depth)
         losses.append(loss)
+        if step % config.target_every == 0 or step == config.updates:
+            learner.sync_target()
         if not math.isfinite(loss):
             break  # no priority can follow from it; whoever reads the statistics must stop
         replay.update(sample.slots, td_learning.priority(errors).double().numpy())

@@ -96,3 +96,12 @@ def first_state(trajectory: Trajectory, goal: Goal, end: int) -> int:
         seen.add(before)
         start -= 1
     return start
+
+
+def into_dead_end(trajectory: Trajectory) -> Trajectory:
+    """A trajectory that ended in a dead end, with the dummy action that stays there.
+
+    Its value falls with every bootstrap, as no goal follows, and so do those that lead there.
+    """
+    last = trajectory.states[-1]
+    return Trajectory((*trajectory.states, last), (*trajectory.actions, 0), trajectory.goal)

@@ -182,6 +182,10 @@ class Task:
             found = list(dict.fromkeys(found))
         return tuple(found) or (DUMMY_ACTION,)
 
+    def is_dead_end(self, state: State) -> bool:
+        """Whether no action is applicable; other dead ends are not told."""
+        return self.applicable_actions(state) == (DUMMY_ACTION,)
+
     def successor(self, state: State, action: GroundAction) -> State:
         """The state after `action`, which must be applicable in `state`."""
         if action.native is None:
