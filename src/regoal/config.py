@@ -115,6 +115,7 @@ PAPER = TrainConfig()
 LAPTOP = TrainConfig(
     layers=30,
     temperature=LinearDecay(start=1.0, end=0.1, episodes=100),
+    learn_dead_ends=True,
 )
 """For two CPU cores: fewer layers and faster schedules, found on training and validation splits
 (docs/log.md); one preset for all domains."""
