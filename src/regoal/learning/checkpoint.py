@@ -96,7 +96,7 @@ def save_checkpoint(
 def read_checkpoint(path: Path) -> tuple[Checkpoint | None, tuple[str, ...]]:
     """The newest whole checkpoint, None where there has never been one, and notes for the user.
 
-    Raises `UsageError` where there are some but all are damaged.
+    A damaged newest one is set aside, lest it become the one before. Raises `UsageError` where there are some but all are damaged.
     """
     existing = [p for p in (path, _previous(path)) if p.exists()]
     notes: list[str] = []
@@ -108,6 +108,7 @@ def read_checkpoint(path: Path) -> tuple[Checkpoint | None, tuple[str, ...]]:
             continue
         extra = {k.removeprefix("extra/"): v for k, v in tensors.items() if k.startswith("extra/")}
         if notes:
+            path.replace(path.with_suffix(f".damaged{path.suffix}"))
             notes = [f"{path} is damaged; going on from the one before, {candidate.name}"]
         return Checkpoint(candidate, facts["record"], extra, facts, tensors), tuple(notes)
     if existing:
