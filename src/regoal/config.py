@@ -36,7 +36,7 @@ class LinearDecay:
 
 @dataclass(frozen=True, kw_only=True)
 class TrainConfig:
-    """How to train. Defaults are the paper's ("Hyperparameters") unless their text says otherwise."""
+    """How to train. Defaults are the paper's ("Hyperparameters") unless their text says other."""
 
     hindsight: Hindsight = "lifted"
     """Which goals missed trajectories are relabelled with (paper, "Hindsight Experience Replay

@@ -6,7 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from regoal.errors import UsageError
 from regoal.evaluation.results import PlanResult
-from regoal.experiments.run_dir import JsonObject, RunRecord, as_float, natural_key
+from regoal.experiments.run_dir import JsonObject, RunRecord, as_float
+from regoal.files import natural_key
 from regoal.reports.paper import LIFTED, METHODS
 
 Results = Mapping[tuple[str, str], Sequence[PlanResult]]
