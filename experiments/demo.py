@@ -68,14 +68,14 @@ def keep_some_of(folder: Path) -> None:
 
 def accepted_elsewhere(domain: Path, plan: Path) -> bool:
     """Whether the validator of unified-planning, which shares no code with ours, accepts a plan."""
-    from unified_planning.engines import SequentialPlanValidator
+    from unified_planning.engines import SequentialPlanValidator, ValidationResultStatus
     from unified_planning.io import PDDLReader
 
     reader = PDDLReader()
     problem = reader.parse_problem(str(domain), str(TEST / f"{plan.stem}.pddl"))
     steps = reader.parse_plan(problem, str(plan))
     with SequentialPlanValidator() as validator:
-        return bool(validator.validate(problem, steps))
+        return validator.validate(problem, steps).status is ValidationResultStatus.VALID
 
 
 if __name__ == "__main__":

@@ -21,7 +21,9 @@ from regoal.config import LAPTOP, TrainConfig
 from regoal.domains.splits import DOMAINS, write_split
 from regoal.errors import EXIT_DONE, EXIT_INVALID_PLAN, EXIT_NO_PLAN, UsageError
 from regoal.limits import limit_memory, time_limit
+from regoal.experiments.run_dir import recorded_threads
 from regoal.planning.problem_files import problem_files, with_domains
+from regoal.threads import free_threads
 
 STARTED = time.perf_counter()
 MOST_MIB = 10**9
@@ -91,13 +93,35 @@ class Train:
     """End after this much wall-clock time, e.g. 90s, 10m, 2h."""
     resume: bool = False
     """Go on where an earlier call with the same --out has stopped; begins where there is none."""
+    name: str = ""
+    """What tables call the domain; the name in the domain file unless given."""
     threads: int = 0
-    """CPU threads; 0 takes one for each core that is free to this process."""
+    """CPU threads; 0 takes as many as OMP_NUM_THREADS says or there are cores, at most 8. The
+    weights depend on the number, slightly; --resume keeps it."""
     config: Annotated[TrainConfig, arg(name="")] = LAPTOP
 
     def run(self) -> int:
         """Train, showing how it goes."""
-        raise NotImplementedError
+        from regoal.experiments.run import RunSettings, run_training
+        from regoal.planning.task import load_domain
+
+        settings = RunSettings(
+            domain=self.domain,
+            problems=self.problems,
+            validation=self.validation,
+            out=self.out,
+            config=self.config,
+            preset=self.preset,
+            name=self.name or load_domain(self.domain).name,
+            budget_s=None if math.isinf(self.budget) else self.budget,
+            resume=self.resume,
+            threads=self.threads or (recorded_threads(self.out) if self.resume else 0) or free_threads(),
+        )
+        print(f"{settings.threads} threads, preset {self.preset}, {self.config.hindsight} hindsight")
+        with terminal.live_line() as show:
+            summary = run_training(settings, lambda news: terminal.show_news(news, show))
+        print("\n".join(terminal.summary_lines(summary)))
+        return summary.exit_code
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -123,9 +147,10 @@ class Evaluate:
 
     def run(self) -> int:
         """Evaluate; problems that stay unsolved are no failure of the command."""
-        from regoal.evaluation.testing import TestSettings, evaluate
+        from regoal.evaluation.testing import TestSettings, evaluate, use_threads
         from regoal.networks.policy_file import find_policy, load_policy
 
+        use_threads(free_threads())
         policy = load_policy(find_policy(self.policy))
         problems = with_domains(problem_files(self.problems), self.domain)
         settings = TestSettings(
@@ -169,12 +194,13 @@ class Plan:
             return self._plan()
 
     def _plan(self) -> int:
-        from regoal.evaluation.testing import solve
+        from regoal.evaluation.testing import solve, use_threads
         from regoal.networks.policy_file import find_policy, load_policy, policy_encoder
         from regoal.planning.plans import prepare_plan_file, write_plan
         from regoal.planning.task import load_domain, load_task
 
         prepare_plan_file(self.out, (self.domain, self.problem))
+        use_threads(free_threads())
         policy = load_policy(find_policy(self.policy))
         domain = load_domain(self.domain)
         encoder, notes = policy_encoder(policy, domain)

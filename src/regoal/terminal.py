@@ -1,15 +1,29 @@
 """What the commands print: one live line on a terminal, plain lines everywhere else."""
 
 import contextlib
+import math
+import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from rich.console import Console
 
 from regoal.evaluation.results import PlanResult
 from regoal.experiments.run_dir import JsonObject, RunRecord, append_json_line
 from regoal.files import write_text_atomically
+from regoal.units import duration_text
 
+if TYPE_CHECKING:
+    from regoal.experiments.run import Progress, RunSummary
+
+PLAIN_EVERY_S = 10
+ENDINGS = {
+    "episodes": "all episodes are done",
+    "budget": "the budget is spent",
+    "patience": "validation stays complete",
+    "interrupted": "interrupted (--resume goes on)",
+}
 Show = Callable[[str, bool], None]
 """Shows a text; kept on the screen if the second argument is true, else until the next one."""
 
@@ -21,10 +35,13 @@ def console() -> Console:
 
 @contextlib.contextmanager
 def live_line() -> Iterator[Show]:
-    """A line that is rewritten in place on a terminal; elsewhere only what is kept is printed."""
+    """A line that is rewritten in place on a terminal.
+
+    Elsewhere each text is a line of its own; one that is not kept comes at most every 10 seconds.
+    """
     out = console()
     if not out.is_terminal:
-        yield lambda text, keep: print(text, flush=True) if keep else None
+        yield _plain_lines()
         return
     with out.status("starting") as status:
 
@@ -35,6 +52,50 @@ def live_line() -> Iterator[Show]:
                 status.update(text)
 
         yield show
+
+
+def _plain_lines() -> Show:
+    latest = -math.inf
+
+    def show(text: str, keep: bool) -> None:
+        nonlocal latest
+        if keep or time.monotonic() - latest >= PLAIN_EVERY_S:
+            print(text, flush=True)
+            latest = time.monotonic()
+
+    return show
+
+
+def progress_line(progress: "Progress") -> str:
+    """Where a training stands, in one line."""
+    parts = [f"episode {progress.episode}/{progress.episodes}"]
+    if progress.coverage is not None and progress.best_coverage is not None:
+        parts.append(f"coverage {progress.coverage:.0%} (best {progress.best_coverage:.0%})")
+    parts += [
+        f"goal size {progress.goal_size:.1f}",
+        f"length {progress.trajectory_length:.1f}",
+        f"loss {progress.loss:.4f}",
+        f"{duration_text(progress.elapsed_s)} done",
+        f"at most {duration_text(progress.left_s)} left",
+    ]
+    return "  ".join(parts)
+
+
+def show_news(news: "str | Progress", show: Show) -> None:
+    """Show what a training tells: notes are kept, the state replaces the one before."""
+    if isinstance(news, str):
+        show(news, True)
+    else:
+        show(progress_line(news), False)
+
+
+def summary_lines(summary: "RunSummary") -> list[str]:
+    """How a training ended, and where the policy is."""
+    why = ENDINGS[summary.ended]
+    lines = [f"{why} after {summary.episode} episodes and {duration_text(summary.elapsed_s)}"]
+    if summary.policy is None or summary.best is None:
+        return [*lines, "no policy was validated yet"]
+    return [*lines, f"best policy, on validation {summary.best}: {summary.policy}"]
 
 
 def print_tables(runs: Sequence[RunRecord]) -> None:

@@ -6,9 +6,12 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import torch
+
 from regoal.evaluation.execution import Execution, execute
 from regoal.evaluation.results import Outcome, PlanResult, problem_names
 from regoal.files import write_text_atomically
+from regoal.networks import native
 from regoal.networks.encoding import Encoder
 from regoal.networks.policy_file import Policy, policy_encoder
 from regoal.planning.plans import format_plan, validate_plan
@@ -30,6 +33,12 @@ class TestSettings:
     """Most wall-clock seconds for a problem, those of the problems beside it included."""
     plans: Path | None = None
     """The folder for `NAME.plan`, one a solved problem; None writes no plans."""
+
+
+def use_threads(count: int) -> None:
+    """Let every computation of this process use `count` threads."""
+    torch.set_num_threads(count)
+    native.use_threads(count)
 
 
 def evaluate(
