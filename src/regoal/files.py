@@ -1,6 +1,7 @@
-"""Writing files so that a kill, a crash or a full disk never leaves half of one."""
+"""Writing files so that a kill, a crash or a full disk never leaves half of one; their order."""
 
 import os
+import re
 from pathlib import Path
 
 
@@ -24,3 +25,13 @@ def write_bytes_atomically(path: Path, data: bytes) -> None:
 def write_text_atomically(path: Path, text: str) -> None:
     """Write `text` as UTF-8 with `\\n` line ends, all of it or nothing."""
     write_bytes_atomically(path, text.encode("utf-8"))
+
+
+def natural_key(text: str) -> list[tuple[int, int, str]]:
+    """A sorting key that puts `p2` before `p10`.
+
+    >>> sorted(["p10", "p2", "p1-b"], key=natural_key)
+    ['p1-b', 'p2', 'p10']
+    """
+    parts = re.findall(r"\d+|\D+", text)
+    return [(0, int(p), p) if p.isdecimal() else (1, 0, p) for p in parts]

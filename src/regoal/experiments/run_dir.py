@@ -8,14 +8,13 @@ training and reports: writers append whole lines, readers never need more than t
 import json
 import math
 import os
-import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from regoal.errors import UsageError
 from regoal.evaluation.results import PlanResult
-from regoal.files import write_bytes_atomically, write_text_atomically
+from regoal.files import natural_key, write_bytes_atomically, write_text_atomically
 
 CONFIG = "config.json"
 EPISODES = "episodes.jsonl"
@@ -219,16 +218,6 @@ def find_runs(paths: Iterable[Path]) -> list[Path]:
             raise UsageError(f"{path} holds no run: no {CONFIG} in it or below it.")
         found |= below
     return sorted(found, key=lambda path: natural_key(str(path)))
-
-
-def natural_key(text: str) -> list[tuple[int, int, str]]:
-    """A sorting key that puts `p2` before `p10`.
-
-    >>> sorted(["p10", "p2", "p1-b"], key=natural_key)
-    ['p1-b', 'p2', 'p10']
-    """
-    parts = re.findall(r"\d+|\D+", text)
-    return [(0, int(p), p) if p.isdecimal() else (1, 0, p) for p in parts]
 
 
 def _bare_results(path: Path) -> RunRecord:

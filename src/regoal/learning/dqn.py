@@ -1,5 +1,6 @@
 """DQN with hindsight: the learner and the training loop (paper, "Deep Q-Network for GCRL")."""
 
+import math
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -192,8 +193,10 @@ def _optimise(
         sample = replay.sample(config.batch_size, streams.replay)
         depth = int(streams.depth.integers(1, config.layers)) if config.layers > 1 else 1
         loss, errors = learner.update(sample, depth)
-        replay.update(sample.slots, td_learning.priority(errors).double().numpy())
         losses.append(loss)
+        if not math.isfinite(loss):
+            break  # no priority can follow from it; whoever reads the statistics must stop
+        replay.update(sample.slots, td_learning.priority(errors).double().numpy())
     return losses
 
 

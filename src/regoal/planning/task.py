@@ -14,6 +14,12 @@ from pathlib import Path
 from typing import Any
 
 import pymimir
+from pymimir.advanced.formalism import (
+    DerivedPredicate,
+    FluentGroundAtomList,
+    FluentPredicate,
+    ObjectList,
+)
 
 from regoal.errors import PddlError
 from regoal.planning import pddl_text
@@ -181,6 +187,49 @@ class Task:
         if action.native is None:
             return state
         return State(self, action.native.apply(state._native))
+
+    def state_of(self, atoms: Iterable[Atom]) -> State:
+        """The state with these changeable atoms; derived ones among them do not count.
+
+        It equals the state that was reached by actions. Raises `ValueError` for an atom that no
+        state of this task can have.
+        """
+        kinds, objects = self._native_names
+        found = FluentGroundAtomList()
+        for atom in atoms:
+            predicate = kinds.get(atom.predicate)
+            if isinstance(predicate, DerivedPredicate):
+                continue
+            terms = [objects.get(name) for name in atom.objects]
+            if not isinstance(predicate, FluentPredicate) or None in terms:
+                raise ValueError(f"{atom} is no changeable atom of {self.path}")
+            if predicate.get_arity() != len(terms):
+                raise ValueError(f"{atom} has another number of objects in {self.path}")
+            found.append(
+                self._native._advanced_problem.get_or_create_ground_atom(
+                    predicate, ObjectList(terms)
+                )
+            )
+        repository = self._native._search_context.get_state_repository()
+        native, _ = repository.get_or_create_state(found, [])
+        return State(self, pymimir.State(native, self._native))
+
+    @cached_property
+    def _native_names(self) -> tuple[dict[str, Any], dict[str, Any]]:
+        """The library's predicates and objects under the names of the files."""
+        predicates, objects = self.domain.text.predicates, self._text.objects
+        natives = self.domain.native
+        return (
+            {
+                predicates[p.get_name()]: p._advanced_predicate
+                for p in natives.get_predicates()
+                if p.get_name() in predicates
+            },
+            {
+                objects[o.get_name()]: o._advanced_object
+                for o in (*natives.get_constants(), *self._native.get_objects())
+            },
+        )
 
     def cost(self, state: State, action: GroundAction) -> float:
         """What `action` adds to the plan's total cost in `state`: 1 where there are no costs."""

@@ -1,0 +1,331 @@
+"""One run: train on small problems, validate, keep the best policy; killed at any time, it goes on.
+
+Nothing but the budget depends on the clock, so that one seed gives one policy.
+"""
+
+import math
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+from regoal.config import TrainConfig
+from regoal.errors import RegoalError, UsageError
+from regoal.experiments import run_folder
+from regoal.experiments.interrupts import Interrupt, interrupts
+from regoal.experiments.run_dir import (
+    EPISODES,
+    POLICY,
+    VALIDATION,
+    JsonObject,
+    append_json_line,
+)
+from regoal.experiments.run_inputs import Inputs, read_inputs
+from regoal.experiments.selection import Standing, Validation, validate
+from regoal.learning.checkpoint import Training, read_checkpoint, save_checkpoint
+from regoal.learning.dqn import EpisodeStats, Learner, Streams, train
+from regoal.learning.replay import Replay
+from regoal.networks import native
+from regoal.networks.encoding import Encoder, relations_of
+from regoal.networks.policy_file import Policy, save_policy
+from regoal.networks.q_network import QNetwork
+from regoal.planning.schema import Schema
+from regoal.planning.task import Task
+
+Ended = Literal["episodes", "budget", "patience", "interrupted"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunSettings:
+    """What a run is asked to do."""
+
+    domain: Path
+    problems: Path
+    """A folder of training problems, or one."""
+    validation: Path
+    """A folder of validation problems, or one."""
+    out: Path
+    """The run folder."""
+    config: TrainConfig
+    preset: str
+    """The preset that `config` started from."""
+    name: str
+    """What tables call the domain: the benchmark's name, or the name in the PDDL file."""
+    budget_s: float | None = None
+    """Wall-clock seconds of training and validation, of all sittings together; None for no end."""
+    resume: bool = False
+    """Go on with the run in `out` if there is one."""
+    threads: int = 1
+    """Threads of every computation; the numbers depend on it."""
+
+
+@dataclass(frozen=True)
+class Progress:
+    """Where a run stands after an episode."""
+
+    episode: int
+    episodes: int
+    coverage: float | None
+    """Share of validation problems solved last, in [0, 1]; None before the first validation."""
+    best_coverage: float | None
+    goal_size: float
+    """Mean literals of this episode's hindsight goals."""
+    trajectory_length: float
+    """Mean steps of this episode's relabelled parts."""
+    loss: float
+    elapsed_s: float
+    left_s: float
+    """Seconds until the last episode or the end of the budget, whichever is sooner; estimated."""
+
+
+@dataclass(frozen=True)
+class RunSummary:
+    """How a run ended."""
+
+    folder: Path
+    ended: Ended
+    episode: int
+    """Episodes done."""
+    best: Validation | None
+    """Of the policy that was kept; None if the run was interrupted before any validation."""
+    elapsed_s: float
+    signal: int | None = None
+    """What interrupted it."""
+
+    @property
+    def policy(self) -> Path | None:
+        """The best policy's file, None where there is none yet."""
+        return self.folder / POLICY if self.best else None
+
+    @property
+    def exit_code(self) -> int:
+        """0, or 128 plus the signal's number as shells have it."""
+        return 0 if self.signal is None else 128 + self.signal
+
+
+Tell = Callable[[str | Progress], None]
+
+
+def run_training(settings: RunSettings, tell: Tell) -> RunSummary:
+    """Train, or go on training, until the episodes, the budget or the patience end.
+
+    Raises `UsageError` for settings, files or a folder that will not do, `PddlError` and
+    `UnsupportedPddlError` for PDDL, and `RegoalError` where the loss is no longer finite or the
+    disk is full; what was saved before stays.
+    """
+    _check(settings)
+    run_folder.check_folder(settings.out, resume=settings.resume)
+    inputs = read_inputs(settings.domain, settings.problems, settings.validation, tell)
+    torch.set_num_threads(settings.threads)
+    native.use_threads(settings.threads)
+    with run_folder.locked(settings.out), run_folder.told_disk_errors(settings.out):
+        run_folder.check_folder(settings.out, resume=settings.resume)  # now nobody else writes
+        run = _prepared(settings, inputs, tell)
+        with interrupts(tell) as interrupt:
+            return run.go(interrupt)
+
+
+def _check(settings: RunSettings) -> None:
+    if settings.budget_s is not None and not settings.budget_s > 0:
+        raise UsageError(f"the budget must be above 0 seconds, got {settings.budget_s}.")
+    if settings.threads < 1:
+        raise UsageError(f"at least one thread is needed, got {settings.threads}.")
+
+
+def _prepared(settings: RunSettings, inputs: Inputs, tell: Tell) -> "_Run":
+    """The run at its beginning, or at its last checkpoint."""
+    config, out = settings.config, settings.out
+    relations = relations_of(inputs.schema)
+    network = QNetwork(relations, config.embedding_size, seed=config.seed)
+    training = Training(
+        inputs.tasks,
+        Learner(network, Encoder(relations), config),
+        Replay(
+            config.replay_capacity, exponent=config.priority_exponent, weight=config.priority_weight
+        ),
+        Streams.from_seed(config.seed),
+    )
+    kernel = native.fits(network.weights, network.layout)
+    for note in run_folder.write_config(out, _config_record(settings, inputs, kernel)):
+        tell(note)
+    run = _Run(settings, inputs.schema, inputs.validation, training, tell)
+    checkpoint, notes = read_checkpoint(run_folder.checkpoint_path(out))
+    for note in notes:
+        tell(note)
+    if checkpoint is not None:
+        checkpoint.restore(training)
+        run.standing = Standing.from_json(checkpoint.record)
+        run.best_weights = checkpoint.extra.get("best")
+        if run.standing.best and not (out / POLICY).is_file():
+            run.write_policy()
+        tell(f"going on after episode {run.standing.episode}")
+    run_folder.forget_after(out, run.standing.episode, run.standing.validated)
+    return run
+
+
+def _config_record(settings: RunSettings, inputs: Inputs, kernel: bool) -> JsonObject:
+    return {
+        "domain": settings.name,
+        "preset": settings.preset,
+        **asdict(settings.config),
+        "threads": settings.threads,
+        "budget_s": settings.budget_s,
+        "pddl_domain": inputs.domain.name,
+        "fingerprint": inputs.schema.fingerprint(),
+        "training_problems": len(inputs.tasks),
+        "validation_problems": len(inputs.validation),
+        **inputs.digests(),
+        "paths": {
+            "domain": str(settings.domain),
+            "problems": str(settings.problems),
+            "validation": str(settings.validation),
+        },
+        "environment": run_folder.environment(kernel=kernel),
+    }
+
+
+@dataclass
+class _Run:
+    """A run in progress."""
+
+    settings: RunSettings
+    schema: Schema
+    validation: list[Task]
+    training: Training
+    tell: Tell
+    standing: Standing = field(default_factory=Standing)
+    best_weights: Tensor | None = None
+
+    def __post_init__(self) -> None:
+        self.out, self.config = self.settings.out, self.settings.config
+        self.network = self.training.learner.online
+        self.encoder = Encoder(self.network.relations, remember=2000)
+        """For validation, so that its many states do not drive out those of training."""
+
+    def go(self, interrupt: Interrupt) -> RunSummary:
+        """Train to the end, or to an interrupt."""
+        self.started = time.monotonic() - self.standing.elapsed_s
+        episodes = train(*self.training, first_episode=self.standing.episode)
+        while True:
+            ended = self.ended()
+            if not interrupt and self.validation_due(ended) and self.validate(interrupt):
+                self.save()
+                continue
+            if interrupt:
+                self.save()
+                ended = "interrupted"
+            if ended:
+                return self.summary(ended, interrupt.signum)
+            self.take(next(episodes))
+
+    def ended(self) -> Ended | None:
+        """Why the run is over, None while it is not."""
+        self.standing.elapsed_s = time.monotonic() - self.started
+        if self.config.patience and self.standing.idle >= self.config.patience:
+            return "patience"
+        if self.standing.episode >= self.config.episodes:
+            return "episodes"
+        budget = self.settings.budget_s
+        return "budget" if budget is not None and self.standing.elapsed_s >= budget else None
+
+    def validation_due(self, ended: Ended | None) -> bool:
+        """At regular intervals, and at the end so that no training is lost."""
+        standing = self.standing
+        regular = standing.episode % self.config.validate_every == 0
+        return standing.episode > standing.validated and (regular or ended is not None)
+
+    def validate(self, interrupt: Interrupt) -> bool:
+        """Validate the policy and keep it if it is the best; False if an interrupt came first."""
+        start, standing = time.monotonic(), self.standing
+        validation = validate(
+            standing.episode,
+            self.network,
+            self.encoder,
+            self.validation,
+            self.config,
+            lambda: bool(interrupt),
+        )
+        if validation is None:
+            return False
+        kept = standing.judge(validation, self.training.streams.ties)
+        if kept:
+            self.best_weights = self.network.weights.detach().clone()
+            self.write_policy()
+        seconds = time.monotonic() - start
+        standing.elapsed_s = time.monotonic() - self.started
+        record = {**asdict(validation), "kept": kept, "seconds": seconds}
+        append_json_line(self.out / VALIDATION, {**record, "elapsed_s": standing.elapsed_s})
+        return True
+
+    def take(self, stats: EpisodeStats) -> None:
+        """Record an episode. Raises `RegoalError` where its numbers are not finite."""
+        standing = self.standing
+        finite = math.isfinite(stats.loss) and bool(torch.isfinite(self.network.weights).all())
+        if not finite:
+            kept = f"The best policy so far is in {self.out / POLICY}. " if standing.best else ""
+            raise RegoalError(
+                f"the training diverged in episode {stats.episode}: loss {stats.loss}. {kept}Try a "
+                f"smaller learning rate, or a gradient norm of 10, in a new folder."
+            )
+        standing.episode = stats.episode
+        standing.elapsed_s = time.monotonic() - self.started
+        record = {**asdict(stats), "elapsed_s": standing.elapsed_s}
+        append_json_line(self.out / EPISODES, record)
+        self.tell(self.progress(stats))
+
+    def progress(self, stats: EpisodeStats) -> Progress:
+        """What to show after an episode."""
+        standing, episodes = self.standing, self.config.episodes
+        elapsed = standing.elapsed_s
+        left = elapsed / stats.episode * (episodes - stats.episode)
+        if self.settings.budget_s is not None:
+            left = min(left, max(self.settings.budget_s - elapsed, 0.0))
+        return Progress(
+            episode=stats.episode,
+            episodes=episodes,
+            coverage=standing.coverage,
+            best_coverage=standing.best.coverage if standing.best else None,
+            goal_size=stats.goal_size,
+            trajectory_length=stats.trajectory_length,
+            loss=stats.loss,
+            elapsed_s=elapsed,
+            left_s=left,
+        )
+
+    def write_policy(self) -> None:
+        """Write the best policy so far."""
+        best, config = self.standing.best, self.config
+        assert best is not None
+        assert self.best_weights is not None
+        network = QNetwork(self.network.relations, config.embedding_size, seed=0)
+        with torch.no_grad():
+            network.weights.copy_(self.best_weights)
+        facts = {
+            "domain": self.settings.name,
+            "preset": self.settings.preset,
+            "hindsight": config.hindsight,
+            "seed": config.seed,
+            "episode": best.episode,
+            "validation": asdict(best) | {"coverage": best.coverage},
+            "regoal": run_folder.package_version(),
+            "threads": self.settings.threads,
+            "config": asdict(config),
+        }
+        save_policy(self.out / POLICY, Policy(network, self.schema, config.layers, facts))
+
+    def save(self) -> None:
+        """Write a checkpoint."""
+        extra = {} if self.best_weights is None else {"best": self.best_weights}
+        path = run_folder.checkpoint_path(self.out)
+        save_checkpoint(path, self.training, self.standing.to_json(), extra)
+
+    def summary(self, ended: Ended, signum: int | None) -> RunSummary:
+        """How the run ended."""
+        standing = self.standing
+        return RunSummary(
+            self.out, ended, standing.episode, standing.best, standing.elapsed_s, signum
+        )

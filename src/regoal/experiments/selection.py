@@ -1,0 +1,121 @@
+"""Validation, and which policy of a run is kept (paper, "Training").
+
+The best policy solves the most validation problems; of equal ones the one with the shortest
+plans in total; of equal ones a random one.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, fields
+
+import numpy as np
+
+from regoal.config import TrainConfig
+from regoal.evaluation.execution import execute
+from regoal.evaluation.results import Outcome
+from regoal.networks.encoding import Encoder
+from regoal.networks.q_network import QNetwork
+from regoal.networks.tensor_file import Facts
+from regoal.planning.task import Task
+
+
+@dataclass(frozen=True)
+class Validation:
+    """How a policy did on the validation problems."""
+
+    episode: int
+    solved: int
+    problems: int
+    plan_length: int
+    """Actions of all plans together."""
+
+    @property
+    def coverage(self) -> float:
+        """Share of the problems that were solved, in [0, 1]."""
+        return self.solved / self.problems
+
+    @property
+    def complete(self) -> bool:
+        """Whether every problem was solved."""
+        return self.solved == self.problems
+
+    @property
+    def merit(self) -> tuple[int, int]:
+        """More is better."""
+        return self.solved, -self.plan_length
+
+    def __str__(self) -> str:
+        return f"{self.solved}/{self.problems} solved, {self.plan_length} actions in all"
+
+
+def validate(
+    episode: int,
+    network: QNetwork,
+    encoder: Encoder,
+    tasks: Sequence[Task],
+    config: TrainConfig,
+    stop: Callable[[], bool],
+) -> Validation | None:
+    """Execute the policy greedily on every problem; None if `stop` ended it."""
+    done = list(
+        execute(
+            network,
+            encoder,
+            tasks,
+            layers=config.layers,
+            max_steps=config.validation_steps,
+            stop=stop,
+        )
+    )
+    if len(done) < len(tasks):
+        return None
+    plans = [len(x.actions) for x in done if x.outcome is Outcome.SOLVED]
+    return Validation(episode, len(plans), len(tasks), sum(plans))
+
+
+@dataclass
+class Standing:
+    """How far a run has come; a checkpoint carries it."""
+
+    episode: int = 0
+    """Episodes done."""
+    validated: int = 0
+    """The last episode after which the policy was validated, 0 for none."""
+    coverage: float | None = None
+    """Of the last validation."""
+    best: Validation | None = None
+    equals: int = 0
+    """Policies as good as the best one, itself included."""
+    idle: int = 0
+    """Complete validations in a row that were no better than the best."""
+    elapsed_s: float = 0.0
+    """Wall-clock seconds of training and validation."""
+
+    def judge(self, validation: Validation, ties: np.random.Generator) -> bool:
+        """Take in a validation; whether its policy is to be kept.
+
+        Of n equally good policies each is kept with probability 1/n.
+        """
+        self.validated, self.coverage = validation.episode, validation.coverage
+        better = self.best is None or validation.merit > self.best.merit
+        if better:
+            self.equals, self.idle = 1, 0
+        else:
+            self.idle = self.idle + 1 if validation.complete else 0
+            if self.best is None or validation.merit < self.best.merit:
+                return False
+            self.equals += 1
+            if ties.integers(self.equals) > 0:
+                return False
+        self.best = validation
+        return True
+
+    def to_json(self) -> Facts:
+        """The standing as JSON values."""
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, values: Facts) -> "Standing":
+        """What `to_json` gave. Raises `TypeError` or `LookupError` where it is something else."""
+        best = values["best"]
+        own = {f.name: values[f.name] for f in fields(cls)}
+        return cls(**own | {"best": best and Validation(**best)})

@@ -1,0 +1,197 @@
+"""Exact save and resume of a training run; never a pickle.
+
+One safetensors file holds the weights, Adam's moments and the replay buffer as tensors, and in its
+JSON header the random streams and whatever the run wants back. A training that is restored and
+goes on yields the very numbers of one that was never stopped: the target network's remembered
+values, the encoder's and the lifter's are caches.
+
+The one before the newest is kept too, should the newest turn out damaged.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from regoal.errors import UsageError
+from regoal.learning.dqn import Learner, Streams
+from regoal.learning.replay import Replay
+from regoal.learning.trajectory import Transition
+from regoal.networks.tensor_file import Facts, Kind, read_tensor_file, write_tensor_file
+from regoal.planning.goals import Atom, Goal
+from regoal.planning.task import State, Task
+
+KIND = Kind("checkpoint", 1)
+
+
+class Training(NamedTuple):
+    """Everything that a training changes, after an episode."""
+
+    tasks: Sequence[Task]
+    learner: Learner
+    replay: Replay
+    streams: Streams
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """A checkpoint that has been read and found whole."""
+
+    path: Path
+    record: Facts
+    """What the run wanted back."""
+    extra: dict[str, Tensor]
+    """Tensors that the run wanted back."""
+    _facts: Facts
+    _tensors: dict[str, Tensor]
+
+    def restore(self, training: Training) -> None:
+        """Bring a training of the same config and tasks to the point of the checkpoint.
+
+        Raises `UsageError` where it is another one.
+        """
+        try:
+            _restore_learner(training.learner, self._tensors)
+            _restore_replay(training.replay, training.tasks, self._facts["replay"], self._tensors)
+            for name, state in self._facts["streams"].items():
+                getattr(training.streams, name).bit_generator.state = state
+        except (AttributeError, LookupError, RuntimeError, TypeError, ValueError) as error:
+            raise UsageError(
+                f"{self.path} was made by another training: {error}. Use the same domain, problems "
+                f"and version of regoal, or start anew in another folder."
+            ) from error
+
+
+def save_checkpoint(
+    path: Path, training: Training, record: Facts, extra: dict[str, Tensor] | None = None
+) -> None:
+    """Write a checkpoint, all of it or nothing; the one before it is kept.
+
+    `record` are JSON values. Raises `OSError` where the folder cannot be written; then the one
+    before is still there.
+    """
+    replay, learner = training.replay, training.learner
+    packed, content = _pack_replay(replay, training.tasks)
+    tensors = {
+        "online": learner.online.weights,
+        "target": learner.target.weights,
+        **{f"adam/{k}": v for k, v in learner.optimizer.state[learner.online.weights].items()},
+        **{f"replay/{name}": tensor for name, tensor in packed.items()},
+        **{f"extra/{name}": tensor for name, tensor in (extra or {}).items()},
+    }
+    streams = {
+        f.name: getattr(training.streams, f.name).bit_generator.state for f in fields(Streams)
+    }
+    if path.is_file():
+        path.replace(_previous(path))
+    write_tensor_file(
+        path, KIND, {"record": record, "streams": streams, "replay": content}, tensors
+    )
+
+
+def read_checkpoint(path: Path) -> tuple[Checkpoint | None, tuple[str, ...]]:
+    """The newest whole checkpoint, None where there has never been one, and notes for the user.
+
+    Raises `UsageError` where there are some but all are damaged.
+    """
+    existing = [p for p in (path, _previous(path)) if p.exists()]
+    notes: list[str] = []
+    for candidate in existing:
+        try:
+            facts, tensors = read_tensor_file(candidate, KIND)
+        except UsageError as error:
+            notes.append(str(error))
+            continue
+        extra = {k.removeprefix("extra/"): v for k, v in tensors.items() if k.startswith("extra/")}
+        if notes:
+            notes = [f"{path} is damaged; going on from the one before, {candidate.name}"]
+        return Checkpoint(candidate, facts["record"], extra, facts, tensors), tuple(notes)
+    if existing:
+        raise UsageError(f"{' '.join(notes)} Start anew in another folder.")
+    return None, ()
+
+
+def _previous(path: Path) -> Path:
+    return path.with_suffix(f".previous{path.suffix}")
+
+
+def _restore_learner(learner: Learner, tensors: dict[str, Tensor]) -> None:
+    learner.sync_target()  # forgets the remembered target values
+    with torch.no_grad():
+        learner.online.weights.copy_(_of_shape(tensors["online"], learner.online.weights))
+        learner.target.weights.copy_(_of_shape(tensors["target"], learner.target.weights))
+    adam = {k.removeprefix("adam/"): v for k, v in tensors.items() if k.startswith("adam/")}
+    if adam:
+        learner.optimizer.state[learner.online.weights] = adam
+
+
+def _of_shape(tensor: Tensor, like: Tensor) -> Tensor:
+    if tensor.shape != like.shape:
+        raise ValueError(f"it has {len(tensor)} weights where {len(like)} are needed")
+    return tensor
+
+
+def _pack_replay(replay: Replay, tasks: Sequence[Task]) -> tuple[dict[str, Tensor], Facts]:
+    """The replay buffer as integers; each distinct state, goal and atom is stored once."""
+    states: dict[State, int] = {}
+    goals: dict[Goal, int] = {}
+    rows = [
+        (
+            states.setdefault(t.state, len(states)),
+            t.action,
+            states.setdefault(t.next_state, len(states)),
+            goals.setdefault(t.goal, len(goals)),
+            t.solved,
+        )
+        for t in replay.transitions
+    ]
+    sets: list[Iterable[Atom]] = [state.fluent_atoms for state in states]
+    sets += [part for goal in goals for part in (goal.atoms, goal.negative)]
+    atoms = sorted(set().union(*sets))
+    number = {atom: i for i, atom in enumerate(atoms)}
+    numbered = [sorted([number[atom] for atom in part]) for part in sets]
+    task_index = {task: i for i, task in enumerate(tasks)}
+    tensors = {
+        "transitions": _integers(rows).view(-1, 5),
+        "state_tasks": _integers([task_index[state.task] for state in states]),
+        "set_sizes": _integers([len(part) for part in numbered]),
+        "set_atoms": _integers([n for part in numbered for n in part]),
+        "priorities": torch.from_numpy(replay.priorities),
+    }
+    return tensors, {
+        "atoms": [[atom.predicate, *atom.objects] for atom in atoms],
+        "next_slot": replay.next_slot,
+        "largest": replay.largest,
+    }
+
+
+def _integers(values: Sequence[Any]) -> Tensor:
+    return torch.from_numpy(np.array(values, dtype=np.int32))
+
+
+def _restore_replay(
+    replay: Replay, tasks: Sequence[Task], content: Facts, tensors: dict[str, Tensor]
+) -> None:
+    atoms = [Atom(predicate, tuple(objects)) for predicate, *objects in content["atoms"]]
+    sizes = tensors["replay/set_sizes"].tolist()
+    numbers = iter(tensors["replay/set_atoms"].tolist())
+    sets = [[atoms[next(numbers)] for _ in range(size)] for size in sizes]
+    owners = tensors["replay/state_tasks"].tolist()
+    states = [tasks[i].state_of(part) for i, part in zip(owners, sets, strict=False)]
+    parts = sets[len(states) :]
+    goals = [Goal.of(*pair) for pair in zip(parts[::2], parts[1::2], strict=True)]
+    priorities = tensors["replay/priorities"].numpy()
+    if priorities.shape != replay.priorities.shape:
+        raise ValueError(f"its replay buffer has room for {len(priorities)} transitions")
+    replay.transitions = [
+        Transition(states[a], action, states[b], goals[g], bool(solved))
+        for a, action, b, g, solved in tensors["replay/transitions"].tolist()
+    ]
+    replay.priorities[:] = priorities
+    replay.next_slot, replay.largest = content["next_slot"], content["largest"]
+    if faults := replay.faults():
+        raise ValueError("; ".join(faults))

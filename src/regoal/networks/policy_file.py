@@ -1,0 +1,156 @@
+"""A policy on disk: one safetensors file, with the structure of its domain in a JSON header.
+
+The header holds the domain's structure (`planning/schema.py`) and its fingerprint, the network's
+relations and sizes, and under `training` how the policy came to be. Tensors are named after what
+they belong to, e.g. `message/state:on/weight_in`.
+"""
+
+import importlib.resources
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from regoal.errors import UsageError
+from regoal.networks.encoding import Encoder, Relation, relations_of
+from regoal.networks.parameters import Layout
+from regoal.networks.q_network import QNetwork
+from regoal.networks.tensor_file import Facts, Kind, read_tensor_file, write_tensor_file
+from regoal.planning.schema import Schema, match, schema_of
+from regoal.planning.task import Domain
+
+FILE_NAME = "policy.safetensors"
+"""What a run folder calls its policy."""
+KIND = Kind("policy", 1)
+MOST_LAYERS = 10_000
+MOST_ARGUMENTS = 1000
+
+
+@dataclass(frozen=True)
+class Policy:
+    """A learnt network, the domain it was learnt on, and how it is to be run."""
+
+    network: QNetwork
+    schema: Schema
+    layers: int
+    """Rounds of message passing."""
+    facts: Facts
+    """How it came to be, as JSON values: config, seed, episode, validation and the like."""
+
+
+def save_policy(path: Path, policy: Policy) -> None:
+    """Write all of it or nothing; equal policies give equal bytes. Raises `OSError`."""
+    network = policy.network
+    parts = network.layout.parts(network.weights.detach())
+    names = _tensor_names(network.relations, network.layout)
+    facts = {
+        "schema": policy.schema.to_json(),
+        "fingerprint": policy.schema.fingerprint(),
+        "relations": [list(relation) for relation in network.relations],
+        "embedding_size": network.layout.size,
+        "layers": policy.layers,
+        "training": policy.facts,
+    }
+    write_tensor_file(path, KIND, facts, {names[part]: parts[part] for part in parts})
+
+
+def load_policy(path: Path) -> Policy:
+    """Read a policy, on the CPU.
+
+    Raises `UsageError` where the file is missing, foreign, damaged, of another version, or holds
+    weights that do not fit its own description or are not finite.
+    """
+    facts, tensors = read_tensor_file(path, KIND)
+    try:
+        schema = _schema(facts["schema"])
+        relations = tuple(Relation(str(k), str(n), int(a)) for k, n, a in facts["relations"])
+        size, layers = int(facts["embedding_size"]), int(facts["layers"])
+        training = dict(facts["training"])
+    except (UsageError, ArithmeticError, LookupError, TypeError, ValueError) as error:
+        raise UsageError(f"{path} does not describe a policy ({error!r}); use another copy.") from (
+            error
+        )
+    if sorted(relations) != sorted(relations_of(schema)) or not 1 <= layers <= MOST_LAYERS:
+        raise UsageError(f"{path} is no sound policy: its network does not suit its domain.")
+    network = _network(path, relations, size, tensors)
+    return Policy(network, schema, layers, training)
+
+
+def policy_encoder(
+    policy: Policy, domain: Domain, *, remember: int = 20_000
+) -> tuple[Encoder, tuple[str, ...]]:
+    """The encoder with which a policy reads a domain, and what to say to the user about it.
+
+    Raises `UsageError`, showing both domains, where the policy was learnt on another one.
+    """
+    matching = match(policy.schema, schema_of(domain))
+    return Encoder(policy.network.relations, matching, remember=remember), matching.notes
+
+
+def shipped_policies() -> dict[str, Path]:
+    """The policies that come with regoal, by name, in alphabetical order."""
+    folder = Path(str(importlib.resources.files("regoal"))) / "policies"
+    return {path.stem: path for path in sorted(folder.glob("*.safetensors"))}
+
+
+def find_policy(name_or_path: str | Path) -> Path:
+    """The file that is meant: a file, a run folder with a policy, or the name of a shipped policy.
+
+    Raises `UsageError`, with the shipped names, where it is none of these.
+    """
+    path, shipped = Path(name_or_path), shipped_policies()
+    if path.is_file():
+        return path
+    if (path / FILE_NAME).is_file():
+        return path / FILE_NAME
+    if str(name_or_path) in shipped:
+        return shipped[str(name_or_path)]
+    why = f"the folder holds no {FILE_NAME}" if path.is_dir() else "there is no such file or folder"
+    names = ", ".join(shipped) or "none"
+    raise UsageError(
+        f"{name_or_path} is no policy: {why}. Give a policy file, a run folder, or the name of a "
+        f"policy that comes with regoal ({names})."
+    )
+
+
+def _schema(values: Any) -> Schema:
+    schema = Schema.from_json(values)
+    arities = [s.arity for s in schema.symbols] + [a.arity for a in schema.actions]
+    if not all(0 <= arity <= MOST_ARGUMENTS for arity in arities):
+        raise ValueError("an arity is out of range")
+    schema.fingerprint()  # fails where terms make no sense
+    return schema
+
+
+def _network(
+    path: Path, relations: Sequence[Relation], size: int, tensors: dict[str, Tensor]
+) -> QNetwork:
+    """The network with these weights; sizes are compared before anything is allocated."""
+    layout = Layout(tuple(r.arity for r in relations), size)
+    names = _tensor_names(relations, layout)
+    shapes = {names[part]: shape for part, shape in layout.shapes()}
+    if {name: tuple(tensor.shape) for name, tensor in tensors.items()} != shapes or size < 1:
+        raise UsageError(f"{path} is no sound policy: its weights do not suit its network.")
+    if any(tensor.dtype != torch.float32 for tensor in tensors.values()):
+        raise UsageError(f"{path} is no sound policy: its weights are not 32-bit numbers.")
+    vector = torch.cat([tensors[name].flatten() for name in shapes])
+    if not bool(torch.isfinite(vector).all()):
+        raise UsageError(f"{path} is no sound policy: some weights are not finite.")
+    network = QNetwork(relations, size, seed=0)
+    network.weights = nn.Parameter(vector, requires_grad=False)
+    return network
+
+
+def _tensor_names(relations: Sequence[Relation], layout: Layout) -> dict[str, str]:
+    """The name in the file of each part of the layout."""
+    names = {}
+    for part, _ in layout.shapes():
+        owner, _, field = part.rpartition(".")
+        if owner.startswith("message."):
+            relation = relations[int(owner.removeprefix("message."))]
+            owner = f"message/{relation.kind}:{relation.name}"
+        names[part] = f"{owner}/{field}"
+    return names
