@@ -20,8 +20,8 @@ from regoal import terminal, units
 from regoal.config import LAPTOP, TrainConfig
 from regoal.domains.splits import DOMAINS, write_split
 from regoal.errors import EXIT_DONE, EXIT_INVALID_PLAN, EXIT_NO_PLAN, UsageError
-from regoal.limits import limit_memory, time_limit
 from regoal.experiments.run_dir import recorded_threads
+from regoal.limits import limit_memory, time_limit
 from regoal.planning.problem_files import problem_files, with_domains
 from regoal.threads import free_threads
 
@@ -105,6 +105,7 @@ class Train:
         from regoal.experiments.run import RunSettings, run_training
         from regoal.planning.task import load_domain
 
+        recorded = recorded_threads(self.out) if self.resume else 0
         settings = RunSettings(
             domain=self.domain,
             problems=self.problems,
@@ -115,9 +116,11 @@ class Train:
             name=self.name or load_domain(self.domain).name,
             budget_s=None if math.isinf(self.budget) else self.budget,
             resume=self.resume,
-            threads=self.threads or (recorded_threads(self.out) if self.resume else 0) or free_threads(),
+            threads=self.threads or recorded or free_threads(),
         )
-        print(f"{settings.threads} threads, preset {self.preset}, {self.config.hindsight} hindsight")
+        print(
+            f"{self.config.hindsight} hindsight, {self.preset} preset, {settings.threads} threads"
+        )
         with terminal.live_line() as show:
             summary = run_training(settings, lambda news: terminal.show_news(news, show))
         print("\n".join(terminal.summary_lines(summary)))

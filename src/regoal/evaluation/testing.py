@@ -99,7 +99,7 @@ def solve(policy: Policy, encoder: Encoder, task: Task, *, layers: int, max_step
 
 
 def _why(execution: Execution) -> str:
-    steps = f"after {len(execution.actions)} steps"
+    steps = f"after {len(execution.actions)} step(s)"
     if execution.outcome is Outcome.STEP_LIMIT:
         return f"{steps}, as many as allowed, the goal is not reached"
     if execution.task.applicable_actions(execution.state) == (DUMMY_ACTION,):
