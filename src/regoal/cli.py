@@ -29,7 +29,7 @@ def run(words: Sequence[str]) -> int:
     """Run one command line, without the program's name; returns the exit code."""
     rest = [word for word in words if word != "--debug"]
     try:
-        command = _parsed(rest)
+        command = parse(rest)
         return command if isinstance(command, int) else command.run()
     except (Exception, KeyboardInterrupt) as error:
         if len(rest) < len(words):
@@ -37,8 +37,8 @@ def run(words: Sequence[str]) -> int:
         return _report(error)
 
 
-def _parsed(words: Sequence[str]) -> Command | int:
-    """The command, or an exit code where there is nothing more to do."""
+def parse(words: Sequence[str]) -> Command | int:
+    """The command, or an exit code where there is nothing more to do. Raises `UsageError`."""
     name, *arguments = words or ["--help"]
     if name in ("-h", "--help"):
         print(_overview())

@@ -21,7 +21,7 @@ from regoal.config import LAPTOP, TrainConfig
 from regoal.domains.splits import DOMAINS, write_split
 from regoal.errors import EXIT_DONE, EXIT_INVALID_PLAN, EXIT_NO_PLAN, UsageError
 from regoal.experiments.run_dir import recorded_threads
-from regoal.limits import limit_memory, time_limit
+from regoal.limits import supervised
 from regoal.planning.problem_files import problem_files, with_domains
 from regoal.threads import free_threads
 
@@ -143,6 +143,8 @@ class Evaluate:
     """Most actions for a problem."""
     time_limit: Duration = math.inf
     """Most wall-clock time for a problem, e.g. 30s."""
+    memory_limit: Memory = math.inf
+    """Most memory for data of the whole command, e.g. 4G."""
     out: Path | None = None
     """A file for the records, one line of JSON a problem."""
     plans: Path | None = None
@@ -150,6 +152,10 @@ class Evaluate:
 
     def run(self) -> int:
         """Evaluate; problems that stay unsolved are no failure of the command."""
+        code = supervised(seconds=math.inf, mib=self.memory_limit)
+        return self._evaluate() if code is None else code
+
+    def _evaluate(self) -> int:
         from regoal.evaluation.testing import TestSettings, evaluate, use_threads
         from regoal.networks.policy_file import find_policy, load_policy
 
@@ -188,13 +194,13 @@ class Plan:
     time_limit: Duration = math.inf
     """Most wall-clock time of the whole command, e.g. 30s or 5m."""
     memory_limit: Memory = math.inf
-    """Most memory for data, e.g. 500M or 8G."""
+    """Most memory for data, e.g. 1G."""
 
     def run(self) -> int:
         """Plan."""
-        limit_memory(self.memory_limit)
-        with time_limit(self.time_limit):
-            return self._plan()
+        left = self.time_limit - (time.perf_counter() - STARTED)
+        code = supervised(seconds=left, mib=self.memory_limit)
+        return self._plan() if code is None else code
 
     def _plan(self) -> int:
         from regoal.evaluation.testing import solve, use_threads

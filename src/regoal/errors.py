@@ -37,9 +37,3 @@ class UsageError(RegoalError):
     """A bad command line, a missing file, or a policy that does not fit."""
 
     exit_code = EXIT_USAGE
-
-
-class TimeLimitError(RegoalError):
-    """The time that the user allowed is over."""
-
-    exit_code = EXIT_TIME
