@@ -529,3 +529,34 @@ def test_what_the_library_still_refuses_names_the_file(tmp_path, monkeypatch):
     path.write_text(FERRY[0])
     with pytest.raises(PddlError, match=r"domain\.pddl: .* this file: no such thing$"):
         load_domain(path)
+
+
+# States from their atoms
+
+
+@pytest.mark.parametrize("name", DOMAINS)
+def test_a_state_is_rebuilt_from_its_atoms(tmp_path, name):
+    task = task_of(tmp_path, *DOMAINS[name])
+    other = load_task(task.domain, task.path)
+    rng, state = random.Random(name), task.initial_state
+    for _ in range(30):
+        assert task.state_of(reversed(state.fluent_atoms)) == state
+        twin = other.state_of(state.fluent_atoms)
+        assert sorted(twin.fluent_atoms) == sorted(state.fluent_atoms)
+        assert listed(other, twin) == listed(task, state)
+        state = task.successor(state, rng.choice(task.applicable_actions(state)))
+
+
+@pytest.mark.parametrize(
+    "atom",
+    [
+        Atom("at", ("a",)),
+        Atom("at", ("a", "nowhere")),
+        Atom("number", ("a",)),
+        Atom("flying", ()),
+    ],
+)
+def test_no_state_from_atoms_that_do_not_fit(tmp_path, atom):
+    task = task_of(tmp_path, *FERRY)
+    with pytest.raises(ValueError, match=atom.predicate):
+        task.state_of([atom])

@@ -259,6 +259,8 @@ class _Run:
         standing.elapsed_s = time.monotonic() - self.started
         record = {**asdict(validation), "kept": kept, "seconds": seconds}
         append_json_line(self.out / VALIDATION, {**record, "elapsed_s": standing.elapsed_s})
+        told = ": the best so far" if kept else ""
+        self.tell(f"validation after episode {standing.episode}: {validation}{told}")
         return True
 
     def take(self, stats: EpisodeStats) -> None:
@@ -313,7 +315,7 @@ class _Run:
             "validation": asdict(best) | {"coverage": best.coverage},
             "regoal": run_folder.package_version(),
             "threads": self.settings.threads,
-            "config": asdict(config),
+            "config": {k: v for k, v in asdict(config).items() if k not in run_folder.MAY_CHANGE},
         }
         save_policy(self.out / POLICY, Policy(network, self.schema, config.layers, facts))
 

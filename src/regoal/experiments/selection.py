@@ -10,6 +10,7 @@ from dataclasses import asdict, dataclass, fields
 import numpy as np
 
 from regoal.config import TrainConfig
+from regoal.errors import UsageError
 from regoal.evaluation.execution import execute
 from regoal.evaluation.results import Outcome
 from regoal.networks.encoding import Encoder
@@ -115,7 +116,12 @@ class Standing:
 
     @classmethod
     def from_json(cls, values: Facts) -> "Standing":
-        """What `to_json` gave. Raises `TypeError` or `LookupError` where it is something else."""
-        best = values["best"]
-        own = {f.name: values[f.name] for f in fields(cls)}
-        return cls(**own | {"best": best and Validation(**best)})
+        """What `to_json` gave. Raises `UsageError` where it is something else."""
+        try:
+            best = values["best"]
+            own = {f.name: values[f.name] for f in fields(cls)}
+            return cls(**own | {"best": best and Validation(**best)})
+        except (LookupError, TypeError) as error:
+            raise UsageError(
+                f"the checkpoint is from another version of regoal ({error})"
+            ) from error

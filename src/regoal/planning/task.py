@@ -201,7 +201,7 @@ class Task:
             if isinstance(predicate, DerivedPredicate):
                 continue
             terms = [objects.get(name) for name in atom.objects]
-            if not isinstance(predicate, FluentPredicate) or None in terms:
+            if not isinstance(predicate, FluentPredicate) or any(t is None for t in terms):
                 raise ValueError(f"{atom} is no changeable atom of {self.path}")
             if predicate.get_arity() != len(terms):
                 raise ValueError(f"{atom} has another number of objects in {self.path}")
