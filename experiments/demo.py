@@ -15,7 +15,8 @@ from regoal.experiments.run_dir import RESULTS, read_results
 
 OUT = Path("build/demo")
 RUN, TEST, PLANS, REPORT = OUT / "run", OUT / "test", OUT / "plans", OUT / "report"
-BUDGET = "7m"
+BUDGET = sys.argv[1] if sys.argv[1:] else "7m"
+"""Time for training; the first argument, if there is one."""
 TESTED, SIZES = 20, 31
 ENOUGH = 18
 """Problems that must be solved for the demonstration to count as a success."""

@@ -1,9 +1,9 @@
 import dataclasses
 import json
 import os
+import resource
 import subprocess
 import sys
-import time
 
 import pytest
 
@@ -87,16 +87,13 @@ def lamps(tmp_path):
 
 @pytest.mark.parametrize("command", [[], *([name] for name in commands.COMMANDS)])
 def test_help_of_every_command_is_quick(command):
-    seconds = []
-    for _ in range(3):  # a busy machine may be slow once
-        start = time.perf_counter()
-        done = in_process_of_its_own(*command, "--help")
-        seconds.append(time.perf_counter() - start)
-        assert done.returncode == 0
-        assert "usage: regoal" in done.stdout
-        if min(seconds) < 0.5:
-            return
-    pytest.fail(f"help took {min(seconds):.2f} s")
+    # Processor time, not the clock: what else runs on this machine must not count.
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    done = in_process_of_its_own(*command, "--help")
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    assert done.returncode == 0
+    assert "usage: regoal" in done.stdout
+    assert after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime < 0.5
 
 
 def test_help_loads_no_heavy_library():
@@ -325,6 +322,7 @@ def test_plan_overwrites_no_input(run_folder, lamps):
     assert regoal("plan", run_folder, lamps / "domain.pddl", file, "--out", file) == 36
     assert regoal("plan", run_folder, lamps / "domain.pddl", file, "--out", lamps) == 36
     assert regoal("plan", run_folder, lamps / "domain.pddl", file, "--out", lamps / "x/y") == 36
+    assert regoal("plan", run_folder, lamps / "domain.pddl", file, "--layers", "0") == 36
     assert file.read_text() == text
 
 

@@ -163,7 +163,7 @@ class Evaluate:
         policy = load_policy(find_policy(self.policy))
         problems = with_domains(problem_files(self.problems), self.domain)
         settings = TestSettings(
-            layers=self.layers or policy.layers,
+            layers=policy.layers if self.layers is None else self.layers,
             max_steps=self.max_steps,
             time_limit_s=self.time_limit,
             plans=self.plans,
@@ -203,7 +203,7 @@ class Plan:
         return self._plan() if code is None else code
 
     def _plan(self) -> int:
-        from regoal.evaluation.testing import solve, use_threads
+        from regoal.evaluation.testing import TestSettings, solve, use_threads
         from regoal.networks.policy_file import find_policy, load_policy, policy_encoder
         from regoal.planning.plans import prepare_plan_file, write_plan
         from regoal.planning.task import load_domain, load_task
@@ -216,8 +216,9 @@ class Plan:
         for note in notes:
             print(note)
         task = load_task(domain, self.problem)
-        layers = self.layers or policy.layers
-        found = solve(policy, encoder, task, layers=layers, max_steps=self.max_steps)
+        layers = policy.layers if self.layers is None else self.layers
+        settings = TestSettings(layers=layers, max_steps=self.max_steps)
+        found = solve(policy, encoder, task, settings)
         if found.actions is None:
             print(f"No plan: {found.reason}.")
             return EXIT_NO_PLAN

@@ -67,16 +67,15 @@ def _plain_lines() -> Show:
 
 
 def progress_line(progress: "Progress") -> str:
-    """Where a training stands, in one line."""
+    """Where a training stands: mean hindsight-goal size and trajectory length, and so on."""
     parts = [f"episode {progress.episode}/{progress.episodes}"]
     if progress.coverage is not None and progress.best_coverage is not None:
-        parts.append(f"coverage {progress.coverage:.0%} (best {progress.best_coverage:.0%})")
+        parts.append(f"coverage {progress.coverage:.0%}, best {progress.best_coverage:.0%}")
     parts += [
-        f"goal size {progress.goal_size:.1f}",
+        f"goal {progress.goal_size:.1f}",
         f"length {progress.trajectory_length:.1f}",
-        f"loss {progress.loss:.4f}",
-        f"{duration_text(progress.elapsed_s)} done",
-        f"at most {duration_text(progress.left_s)} left",
+        f"loss {progress.loss:.3f}",
+        f"{duration_text(progress.left_s)} left",
     ]
     return "  ".join(parts)
 

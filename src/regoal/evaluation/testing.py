@@ -8,6 +8,7 @@ from pathlib import Path
 
 import torch
 
+from regoal.errors import UsageError
 from regoal.evaluation.execution import Execution, execute
 from regoal.evaluation.results import Outcome, PlanResult, problem_names
 from regoal.files import write_text_atomically
@@ -33,6 +34,11 @@ class TestSettings:
     """Most wall-clock seconds for a problem, those of the problems beside it included."""
     plans: Path | None = None
     """The folder for `NAME.plan`, one a solved problem; None writes no plans."""
+
+    def __post_init__(self) -> None:
+        for name in ("layers", "max_steps"):
+            if getattr(self, name) < 1:
+                raise UsageError(f"{name} must be at least 1, got {getattr(self, name)}.")
 
 
 def use_threads(count: int) -> None:
@@ -64,14 +70,7 @@ def evaluate(
             tell(note)
         tasks = [load_task(domain, problem) for _, problem in named]
         names = {id(task): name for task, (name, _) in zip(tasks, named, strict=True)}
-        for execution in execute(
-            policy.network,
-            encoder,
-            tasks,
-            layers=settings.layers,
-            max_steps=settings.max_steps,
-            time_limit_s=settings.time_limit_s,
-        ):
+        for execution in _executions(policy, encoder, tasks, settings):
             yield _result(execution, names[id(execution.task)], method_of(policy), settings.plans)
 
 
@@ -87,15 +86,28 @@ class Attempt:
     """Wall-clock seconds of the execution."""
 
 
-def solve(policy: Policy, encoder: Encoder, task: Task, *, layers: int, max_steps: int) -> Attempt:
-    """Run the policy on one task until it is solved or cannot go on."""
+def solve(policy: Policy, encoder: Encoder, task: Task, settings: TestSettings) -> Attempt:
+    """Run the policy on one task until it is solved or cannot go on; no plan is written."""
     if impossible := impossible_goals(task):
         what = " ".join(impossible[:3]) + (" and others" if impossible[3:] else "")
         return Attempt(None, f"the goal asks for {what}, which no action brings about", 0.0)
-    [execution] = execute(policy.network, encoder, [task], layers=layers, max_steps=max_steps)
+    [execution] = _executions(policy, encoder, [task], settings)
     if execution.outcome is Outcome.SOLVED:
         return Attempt(execution.actions, "", execution.seconds)
     return Attempt(None, _why(execution), execution.seconds)
+
+
+def _executions(
+    policy: Policy, encoder: Encoder, tasks: Sequence[Task], settings: TestSettings
+) -> Iterator[Execution]:
+    return execute(
+        policy.network,
+        encoder,
+        tasks,
+        layers=settings.layers,
+        max_steps=settings.max_steps,
+        time_limit_s=settings.time_limit_s,
+    )
 
 
 def _why(execution: Execution) -> str:
