@@ -56,7 +56,7 @@ def parse(words: Sequence[str]) -> Command | int:
             prog=f"regoal {name}",
             args=arguments,
             default=_preset_defaults(arguments) if name == "train" else tyro.MISSING_NONPROP,
-            config=(tyro.conf.FlagCreatePairsOff, tyro.conf.PositionalMetavarFromFieldName),
+            config=(tyro.conf.PositionalMetavarFromFieldName,),
         )
     except SystemExit as exit_:
         return EXIT_USAGE if exit_.code else EXIT_DONE

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal, Protocol
 
-from tyro.conf import Positional, arg
+from tyro.conf import FlagCreatePairsOff, Positional, arg
 from tyro.constructors import PrimitiveConstructorSpec
 
 from regoal import terminal, units
@@ -91,7 +91,7 @@ class Train:
     """laptop: minutes on two CPU cores; paper: the paper's numbers."""
     budget: Duration = math.inf
     """End after this much wall-clock time, e.g. 90s, 10m, 2h."""
-    resume: bool = False
+    resume: FlagCreatePairsOff[bool] = False
     """Go on where an earlier call with the same --out has stopped; begins where there is none."""
     name: str = ""
     """What tables call the domain; the name in the domain file unless given."""
@@ -312,7 +312,7 @@ class Sweep:
     """A TOML file with the grid, as in experiments/."""
     jobs: int = 1
     """How many runs at a time."""
-    print_commands: bool = False
+    print_commands: FlagCreatePairsOff[bool] = False
     """Only print the commands, one line a run, for a cluster."""
 
     def run(self) -> int:
