@@ -1,0 +1,131 @@
+"""The command line: parses, runs the command, turns errors into a message and an exit code."""
+
+import logging
+import os
+import signal
+import sys
+import traceback
+from collections.abc import Sequence
+from types import FrameType
+
+import tyro
+
+from regoal.commands import COMMANDS, Command, Train
+from regoal.config import LAPTOP, PRESETS
+from regoal.errors import EXIT_DONE, EXIT_INTERNAL, EXIT_MEMORY, EXIT_USAGE, RegoalError, UsageError
+
+EXIT_INTERRUPTED = 130
+EXIT_TERMINATED = 143
+
+
+def main() -> None:
+    """The entry point of `regoal`."""
+    logging.basicConfig(format="regoal: %(message)s")
+    signal.signal(signal.SIGTERM, _terminate)
+    sys.exit(run(sys.argv[1:]))
+
+
+def run(words: Sequence[str]) -> int:
+    """Run one command line, without the program's name; returns the exit code."""
+    rest = [word for word in words if word != "--debug"]
+    try:
+        command = parse(rest)
+        return command if isinstance(command, int) else command.run()
+    except (Exception, KeyboardInterrupt) as error:
+        if len(rest) < len(words):
+            traceback.print_exc()
+        return _report(error)
+
+
+def parse(words: Sequence[str]) -> Command | int:
+    """The command, or an exit code where there is nothing more to do. Raises `UsageError`."""
+    name, *arguments = words or ["--help"]
+    if name in ("-h", "--help"):
+        print(_overview())
+        return EXIT_DONE if words else EXIT_USAGE
+    if name == "--version":
+        from importlib.metadata import version
+
+        print(f"regoal {version('regoal')}")
+        return EXIT_DONE
+    if name not in COMMANDS:
+        raise UsageError(f"There is no command {name!r}. Commands: {', '.join(COMMANDS)}.")
+    try:
+        return tyro.cli(
+            COMMANDS[name],
+            prog=f"regoal {name}",
+            args=arguments,
+            default=_preset_defaults(arguments) if name == "train" else tyro.MISSING_NONPROP,
+            config=(tyro.conf.PositionalMetavarFromFieldName,),
+        )
+    except SystemExit as exit_:
+        return EXIT_USAGE if exit_.code else EXIT_DONE
+    except ValueError as error:
+        raise UsageError(f"{error}.") from error
+
+
+def _preset_defaults(words: Sequence[str]) -> Train:
+    """`Train` with the numbers of the preset that the command line names."""
+    name = "laptop"
+    for word, following in zip(words, [*words[1:], ""], strict=True):
+        if word == "--preset" or word.startswith("--preset="):
+            name = following if word == "--preset" else word.partition("=")[2]
+    missing = tyro.MISSING
+    return Train(
+        domain=missing,
+        problems=missing,
+        validation=missing,
+        out=missing,
+        config=PRESETS.get(name, LAPTOP),
+    )
+
+
+def _overview() -> str:
+    commands = [f"  {name:9} {(of.__doc__ or '').splitlines()[0]}" for name, of in COMMANDS.items()]
+    return "\n".join(
+        (
+            "usage: regoal COMMAND ... [--debug]",
+            "",
+            "General policies for planning domains, learnt from small problems.",
+            "",
+            *commands,
+            "",
+            "`regoal COMMAND --help` explains a command. --debug shows the traceback of an error.",
+        )
+    )
+
+
+def _report(error: BaseException) -> int:
+    """Say on standard error what went wrong; returns the exit code."""
+    code, message = _explained(error)
+    if isinstance(error, BrokenPipeError):
+        # Whoever read the output has gone; Python must not fail over it again at its end.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    print(f"regoal: error: {message}", file=sys.stderr)
+    return code
+
+
+def _explained(error: BaseException) -> tuple[int, str]:
+    match error:
+        case RegoalError():
+            return error.exit_code, str(error)
+        case KeyboardInterrupt():
+            return EXIT_INTERRUPTED, "Interrupted."
+        case MemoryError():
+            return EXIT_MEMORY, "Out of memory."
+        case RuntimeError() if "can't allocate memory" in str(error):  # torch's words
+            return EXIT_MEMORY, "Out of memory."
+        case OSError() if error.strerror:
+            return EXIT_USAGE, f"{error.filename or 'a file'}: {error.strerror}."
+        case _:
+            what = f"{type(error).__name__}: {error}"
+            return EXIT_INTERNAL, f"Internal error, {what}. Run it again with --debug to see where."
+
+
+def _terminate(signum: int, frame: FrameType | None) -> None:
+    """End as after an interrupt, so that everything is put in order first."""
+    raise SystemExit(EXIT_TERMINATED)
+
+
+if __name__ == "__main__":
+    main()

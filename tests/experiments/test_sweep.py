@@ -90,7 +90,17 @@ def test_a_sweep_runs_everything_once(grid, program, tmp_path):
     assert made[6][:-1] == [
         *("train", f"{instances}/train/domain.pddl", "--problems", f"{instances}/train"),
         *("--validation", f"{instances}/validation", "--hindsight", "lifted", "--seed", "3"),
-        *("--preset", "laptop", "--budget", "1.5m", "--learning-rate", "0.1", "--no-verbose"),
+        *(
+            "--name",
+            "blocks",
+            "--preset",
+            "laptop",
+            "--budget",
+            "1.5m",
+            "--learning-rate",
+            "0.1",
+            "--no-verbose",
+        ),
         *("--out", f"{out}/blocks/lifted/3", "--resume"),
     ]
     assert made[7][:-1] == [

@@ -1,5 +1,6 @@
 """Greedy execution of a policy on many problems at once (paper, "Testing")."""
 
+import math
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -34,10 +35,14 @@ class Execution:
         if self.state.satisfies(self.task.goal):
             self.end(Outcome.SOLVED)
 
+    def elapsed(self) -> float:
+        """Wall-clock seconds since its start."""
+        return time.perf_counter() - self.started
+
     def end(self, outcome: Outcome) -> None:
         """Stop here."""
         self.outcome = outcome
-        self.seconds = time.perf_counter() - self.started
+        self.seconds = self.elapsed()
 
     def step(self, applicable: Sequence[GroundAction], q_values: Tensor, max_steps: int) -> None:
         """Take the action with the highest Q-value whose successor is new."""
@@ -68,7 +73,7 @@ class Execution:
         return None
 
 
-def execute(
+def execute(  # noqa: PLR0913 - all but three by keyword
     network: QNetwork,
     encoder: Encoder,
     tasks: Sequence[Task],
@@ -77,6 +82,7 @@ def execute(
     max_steps: int = 1000,
     avoid_visited: bool = True,
     batch_nodes: int = 4000,
+    time_limit_s: float = math.inf,
     stop: Callable[[], bool] = lambda: False,
 ) -> Iterator[Execution]:
     """Run every task to its end; yields each as it ends, in the order of ending.
@@ -84,6 +90,7 @@ def execute(
     The batch stays full: as many problems side by side as have `batch_nodes` nodes (objects and
     actions) in all, at least one, a finished one making room for the next. Without
     `avoid_visited` a problem ends at the first state seen before, as in the paper's figures.
+    `time_limit_s` counts wall-clock seconds from the start of each problem to its end.
     `stop` is asked before every step; when true, what is unfinished is not yielded.
     """
     waiting = list(reversed(tasks))
@@ -100,6 +107,8 @@ def execute(
         batch = encoder.batch((x.state, x.task.goal) for x in active)
         for execution, q in zip(active, network.q_values(batch, layers), strict=True):
             execution.step(encoder.state(execution.state).actions, q, max_steps)
+            if execution.outcome is None and execution.elapsed() > time_limit_s:
+                execution.end(Outcome.TIME_LIMIT)
         yield from (x for x in active if x.outcome is not None)
         active = [x for x in active if x.outcome is None]
 

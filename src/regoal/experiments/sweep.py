@@ -224,7 +224,8 @@ def _steps(sweep: Sweep, setting: RunSetting) -> list[list[str]]:
     folder = sweep.folder(setting)
     training = ["train", f"{train}/domain.pddl", "--problems", train, "--validation", validation]
     training += ["--hindsight", setting.hindsight, "--seed", str(setting.seed)]
-    training += ["--preset", setting.preset, "--budget", f"{setting.budget_minutes:g}m"]
+    training += ["--name", setting.domain, "--preset", setting.preset]
+    training += ["--budget", f"{setting.budget_minutes:g}m"]
     training += [word for item in sorted(setting.overrides.items()) for word in _option(*item)]
     training += ["--out", str(folder), "--resume"]
     testing = ["evaluate", str(folder), "--problems", test, "--out", str(folder / RESULTS)]

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 from regoal.errors import PddlError, RegoalError, UsageError
 from regoal.files import write_text_atomically
 from regoal.planning.goals import Atom
-from regoal.planning.task import GroundAction, Task
+from regoal.planning.task import GroundAction, Task, load_domain, load_task
 
 _STEP = re.compile(
     r"\s*(?:(?P<number>\d+(?:\.\d*)?)\s*:)?\s*"
@@ -135,6 +135,23 @@ def validate_plan(task: Task, steps: Sequence[Step]) -> Verdict:
         return Verdict(False, reason, None, replay.cost, replay.unit_cost)
     reason = f"the plan is valid: length {len(steps)}, cost {replay.cost:g}"
     return Verdict(True, reason, None, replay.cost, replay.unit_cost)
+
+
+def check_plan_file(domain: Path, problem: Path, plan: Path) -> Verdict:
+    """Read the three files and validate. Raises as `load_task` and `read_plan` do."""
+    return validate_plan(load_task(load_domain(domain), problem), read_plan(plan))
+
+
+def prepare_plan_file(path: Path, inputs: Sequence[Path]) -> None:
+    """Remove the plan of an earlier call, so that none is there when no plan is found now.
+
+    Raises `UsageError` where a plan could not be written to `path`, or `path` is one of the inputs.
+    """
+    if path.is_dir() or not path.parent.is_dir():
+        raise UsageError(f"no plan can be written to {path}: there is no such folder.")
+    if any(path.exists() and file.exists() and path.samefile(file) for file in inputs):
+        raise UsageError(f"{path} is an input; give the plan another name with --out.")
+    path.unlink(missing_ok=True)
 
 
 class _Replay:

@@ -1,5 +1,6 @@
 """Which files are meant: the problems of a folder, and the domain of a problem."""
 
+from collections.abc import Iterable
 from pathlib import Path
 
 from regoal.errors import UsageError
@@ -48,3 +49,8 @@ def domain_file(problem: Path) -> Path:
     raise UsageError(
         f"no domain file was found for {problem}: put a domain.pddl beside it, or name the domain."
     )
+
+
+def with_domains(problems: Iterable[Path], domain: Path | None = None) -> list[tuple[Path, Path]]:
+    """Each problem as (domain file, problem file): the domain given, or the one found for it."""
+    return [(domain or domain_file(problem), problem) for problem in problems]

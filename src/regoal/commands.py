@@ -1,0 +1,368 @@
+"""Every command: a dataclass whose fields are its arguments, run by calling the layers below.
+
+What needs torch, pymimir or matplotlib is imported by the command that needs it, so that help is
+quick.
+"""
+
+import math
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Literal, Protocol
+
+from tyro.conf import FlagCreatePairsOff, Positional, arg
+from tyro.constructors import PrimitiveConstructorSpec
+
+from regoal import terminal, units
+from regoal.config import LAPTOP, TrainConfig
+from regoal.domains.splits import DOMAINS, write_split
+from regoal.errors import EXIT_DONE, EXIT_INVALID_PLAN, EXIT_NO_PLAN, UsageError
+from regoal.experiments.run_dir import recorded_threads
+from regoal.limits import supervised
+from regoal.planning.problem_files import problem_files, with_domains
+from regoal.threads import free_threads
+
+STARTED = time.perf_counter()
+MOST_MIB = 10**9
+
+
+def _quantity(
+    metavar: str, read: Callable[[str], float], unit: str
+) -> PrimitiveConstructorSpec[float]:
+    """How tyro reads and shows a number with a unit."""
+    return PrimitiveConstructorSpec(
+        nargs=1,
+        metavar=metavar,
+        instance_from_str=lambda words: read(words[0]),
+        is_instance=lambda value: isinstance(value, int | float),
+        str_from_instance=lambda value: [
+            units.NONE if math.isinf(value) else f"{value:g}{unit}",
+        ],
+    )
+
+
+Duration = Annotated[float, _quantity("TIME", units.seconds, "s")]
+Memory = Annotated[float, _quantity("SIZE", units.mebibytes, "M")]
+
+
+class Command(Protocol):
+    """A parsed command."""
+
+    def run(self) -> int:
+        """Do it; returns the exit code. Raises `RegoalError`."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Generate:
+    """Write a built-in benchmark domain and the problems of one split."""
+
+    domain: Annotated[Positional[str], arg(help=f"One of: {', '.join(DOMAINS)}.")]
+    split: str = "train"
+    """train, validation or test, with the paper's sizes; some domains have further test sets."""
+    out: Path
+    """An empty or new folder for domain.pddl and p001.pddl, p002.pddl, ..."""
+    seed: int = 0
+    """The same seed gives the same files."""
+
+    def run(self) -> int:
+        """Write the files."""
+        problems = write_split(self.domain, self.split, self.out, self.seed)
+        print(f"{len(problems)} problems of {self.domain} ({self.split}) are in {self.out}")
+        return EXIT_DONE
+
+
+@dataclass(frozen=True, kw_only=True)
+class Train:
+    """Learn a policy for a domain from small problems. The defaults are those of the preset."""
+
+    domain: Positional[Path]
+    """The domain file."""
+    problems: Path
+    """The folder with the training problems, small ones among them."""
+    validation: Path
+    """The folder with the validation problems, larger than those for training: they choose the
+    best policy."""
+    out: Path
+    """The run folder: configuration, records, the best policy, the checkpoint."""
+    preset: Literal["laptop", "paper"] = "laptop"
+    """laptop: minutes on two CPU cores; paper: the paper's numbers."""
+    budget: Duration = math.inf
+    """End after this much wall-clock time, e.g. 90s, 10m, 2h."""
+    resume: FlagCreatePairsOff[bool] = False
+    """Go on where an earlier call with the same --out has stopped; begins where there is none."""
+    name: str = ""
+    """What tables call the domain; the name in the domain file unless given."""
+    threads: int = 0
+    """CPU threads; 0 takes as many as OMP_NUM_THREADS says or there are cores, at most 8. The
+    weights depend on the number, slightly; --resume keeps it."""
+    config: Annotated[TrainConfig, arg(name="")] = LAPTOP
+
+    def run(self) -> int:
+        """Train, showing how it goes."""
+        from regoal.experiments.run import RunSettings, run_training
+        from regoal.planning.task import load_domain
+
+        recorded = recorded_threads(self.out) if self.resume else 0
+        settings = RunSettings(
+            domain=self.domain,
+            problems=self.problems,
+            validation=self.validation,
+            out=self.out,
+            config=self.config,
+            preset=self.preset,
+            name=self.name or load_domain(self.domain).name,
+            budget_s=None if math.isinf(self.budget) else self.budget,
+            resume=self.resume,
+            threads=self.threads or recorded or free_threads(),
+        )
+        print(
+            f"{self.config.hindsight} hindsight, {self.preset} preset, {settings.threads} threads"
+        )
+        with terminal.live_line() as show:
+            summary = run_training(settings, lambda news: terminal.show_news(news, show))
+        print("\n".join(terminal.summary_lines(summary)))
+        return summary.exit_code
+
+
+@dataclass(frozen=True, kw_only=True)
+class Evaluate:
+    """Run a policy on every problem of a folder: coverage and plan lengths."""
+
+    policy: Positional[str]
+    """A policy file, a run folder, or the name of a shipped policy."""
+    problems: Path
+    """The folder with the problems."""
+    domain: Path | None = None
+    """The domain file; without it, the one found beside or above each problem."""
+    layers: int | None = None
+    """Rounds of message passing; as many as in training unless given."""
+    max_steps: int = 1000
+    """Most actions for a problem."""
+    time_limit: Duration = math.inf
+    """Most wall-clock time for a problem, e.g. 30s."""
+    memory_limit: Memory = math.inf
+    """Most memory for data of the whole command, e.g. 4G."""
+    out: Path | None = None
+    """A file for the records, one line of JSON a problem."""
+    plans: Path | None = None
+    """A folder for the plans, one NAME.plan a solved problem."""
+
+    def run(self) -> int:
+        """Evaluate; problems that stay unsolved are no failure of the command."""
+        code = supervised(seconds=math.inf, mib=self.memory_limit)
+        return self._evaluate() if code is None else code
+
+    def _evaluate(self) -> int:
+        from regoal.evaluation.testing import TestSettings, evaluate, use_threads
+        from regoal.networks.policy_file import find_policy, load_policy
+
+        use_threads(free_threads())
+        policy = load_policy(find_policy(self.policy))
+        problems = with_domains(problem_files(self.problems), self.domain)
+        settings = TestSettings(
+            layers=policy.layers if self.layers is None else self.layers,
+            max_steps=self.max_steps,
+            time_limit_s=self.time_limit,
+            plans=self.plans,
+        )
+        with terminal.live_line() as show:
+            found = evaluate(policy, problems, settings, lambda note: show(note, True))
+            results = terminal.follow(found, len(problems), self.out, show)
+        terminal.print_coverage(results)
+        return EXIT_DONE
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """Find a plan with a policy. It is validated before it is written; without one no file is."""
+
+    policy: Positional[str]
+    """A policy file, a run folder, or the name of a shipped policy (see `regoal policies`)."""
+    domain: Positional[Path]
+    """The domain file."""
+    problem: Positional[Path]
+    """The problem file."""
+    out: Path = Path("sas_plan")
+    """The plan file."""
+    layers: int | None = None
+    """Rounds of message passing; as many as in training unless given."""
+    max_steps: int = 1000
+    """Most actions."""
+    time_limit: Duration = math.inf
+    """Most wall-clock time of the whole command, e.g. 30s or 5m."""
+    memory_limit: Memory = math.inf
+    """Most memory for data, e.g. 1G."""
+
+    def run(self) -> int:
+        """Plan."""
+        left = self.time_limit - (time.perf_counter() - STARTED)
+        code = supervised(seconds=left, mib=self.memory_limit)
+        return self._plan() if code is None else code
+
+    def _plan(self) -> int:
+        from regoal.evaluation.testing import TestSettings, solve, use_threads
+        from regoal.networks.policy_file import find_policy, load_policy, policy_encoder
+        from regoal.planning.plans import prepare_plan_file, write_plan
+        from regoal.planning.task import load_domain, load_task
+
+        prepare_plan_file(self.out, (self.domain, self.problem))
+        use_threads(free_threads())
+        policy = load_policy(find_policy(self.policy))
+        domain = load_domain(self.domain)
+        encoder, notes = policy_encoder(policy, domain)
+        for note in notes:
+            print(note)
+        task = load_task(domain, self.problem)
+        layers = policy.layers if self.layers is None else self.layers
+        settings = TestSettings(layers=layers, max_steps=self.max_steps)
+        found = solve(policy, encoder, task, settings)
+        if found.actions is None:
+            print(f"No plan: {found.reason}.")
+            return EXIT_NO_PLAN
+        verdict = write_plan(self.out, task, found.actions)
+        print(f"Plan length: {len(found.actions)} step(s).")
+        print(f"Plan cost: {verdict.cost:g}")
+        print(f"Search time: {found.seconds:.2f}s")
+        print(f"Total time: {time.perf_counter() - STARTED:.2f}s")
+        print(f"The plan is valid and written to {self.out}")
+        return EXIT_DONE
+
+
+@dataclass(frozen=True)
+class Validate:
+    """Check a plan step by step; says which step fails and why. Exit code 0: valid, 1: not."""
+
+    domain: Positional[Path]
+    """The domain file."""
+    problem: Positional[Path]
+    """The problem file."""
+    plan: Positional[Path]
+    """The plan file."""
+
+    def run(self) -> int:
+        """Validate."""
+        from regoal.planning.plans import check_plan_file
+
+        verdict = check_plan_file(self.domain, self.problem, self.plan)
+        print(f"{self.plan}: {'valid' if verdict.valid else 'INVALID'}, {verdict.reason}")
+        return EXIT_DONE if verdict.valid else EXIT_INVALID_PLAN
+
+
+@dataclass(frozen=True)
+class Policies:
+    """List the policies that come with regoal."""
+
+    def run(self) -> int:
+        """List them."""
+        from regoal.networks.policy_file import load_policy, shipped_policies
+
+        for name, path in shipped_policies().items():
+            policy = load_policy(path)
+            print(f"{name}: {policy.schema}; {policy.layers} layers; {path}")
+        return EXIT_DONE
+
+
+@dataclass(frozen=True, kw_only=True)
+class Lama:
+    """Run the planner LAMA on every problem of a folder, for comparison: its first plans."""
+
+    domain: Positional[Path]
+    """The domain file."""
+    problems: Path
+    """The folder with the problems."""
+    time_limit: Duration = 1800.0
+    """CPU time for a problem, e.g. 5m."""
+    memory_limit: Memory = 8192.0
+    """Memory for a problem, e.g. 4G."""
+    jobs: int = 1
+    """How many problems at a time."""
+    out: Path | None = None
+    """A file for the records, one line of JSON a problem."""
+    plans: Path | None = None
+    """A folder for the plans, one NAME.plan a solved problem."""
+
+    def run(self) -> int:
+        """Run it; problems that stay unsolved are no failure of the command."""
+        from regoal.evaluation.lama import Limits, lama_folder
+        from regoal.planning.plans import check_plan_file
+
+        problems = with_domains(problem_files(self.problems), self.domain)
+        limits = Limits(self.time_limit, int(min(self.memory_limit, MOST_MIB)))
+        with tempfile.TemporaryDirectory(prefix="regoal-") as unkept, terminal.live_line() as show:
+            found = lama_folder(
+                problems,
+                jobs=self.jobs,
+                limits=limits,
+                plans=self.plans or Path(unkept),
+                is_valid=lambda *files: check_plan_file(*files).valid,
+            )
+            results = terminal.follow(found, len(problems), self.out, show)
+        terminal.print_coverage(results)
+        return EXIT_DONE
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sweep:
+    """Train and test a grid of domains, hindsight variants and seeds; skips what is finished."""
+
+    file: Positional[Path]
+    """A TOML file with the grid, as in experiments/."""
+    jobs: int = 1
+    """How many runs at a time."""
+    print_commands: FlagCreatePairsOff[bool] = False
+    """Only print the commands, one line a run, for a cluster."""
+
+    def run(self) -> int:
+        """Run the grid to its end, whatever fails in between."""
+        from regoal.experiments import sweep
+
+        grid = sweep.read_sweep(self.file)
+        if self.print_commands:
+            print("\n".join(sweep.print_commands(grid)))
+            return EXIT_DONE
+        failures = sweep.run_sweep(grid, jobs=self.jobs, tell=lambda x: print(x, flush=True))
+        for failure in failures:
+            print(f"regoal: error: {failure}", file=sys.stderr)
+        return failures[0].exit_code if failures else EXIT_DONE
+
+
+@dataclass(frozen=True, kw_only=True)
+class Report:
+    """Make tables and figures from run folders."""
+
+    runs: Positional[tuple[Path, ...]]
+    """Run folders, folders with runs somewhere below, or files of results."""
+    out: Path | None = None
+    """A folder for the tables (Markdown, CSV, LaTeX) and figures (PNG, SVG)."""
+
+    def run(self) -> int:
+        """Print the tables, and write everything where a folder is given."""
+        from regoal.experiments.run_dir import find_runs, load_run
+
+        if not self.runs:
+            raise UsageError("Give at least one run folder or file of results.")
+        runs = [load_run(folder) for folder in find_runs(self.runs)]
+        if self.out is None or any(run.results for run in runs):
+            terminal.print_tables(runs)
+        if self.out is not None:
+            from regoal.reports.report import write_report
+
+            for path in write_report(runs, self.out):
+                print(path)
+        return EXIT_DONE
+
+
+COMMANDS: dict[str, type[Command]] = {
+    "generate": Generate,
+    "train": Train,
+    "evaluate": Evaluate,
+    "plan": Plan,
+    "validate": Validate,
+    "policies": Policies,
+    "lama": Lama,
+    "sweep": Sweep,
+    "report": Report,
+}

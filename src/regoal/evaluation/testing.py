@@ -1,0 +1,160 @@
+"""A policy on problem files: load, execute greedily, validate, record (paper, "Testing")."""
+
+import math
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+
+from regoal.errors import UsageError
+from regoal.evaluation.execution import Execution, execute
+from regoal.evaluation.results import Outcome, PlanResult, problem_names
+from regoal.files import write_text_atomically
+from regoal.networks import native
+from regoal.networks.encoding import Encoder
+from regoal.networks.policy_file import Policy, policy_encoder
+from regoal.planning.plans import format_plan, validate_plan
+from regoal.planning.schema import schema_of
+from regoal.planning.task import DUMMY_ACTION, GroundAction, Task, load_domain, load_task
+
+
+@dataclass(frozen=True, kw_only=True)
+class TestSettings:
+    """How policies are tested."""
+
+    __test__ = False  # no test case, whatever its name
+
+    layers: int
+    """Rounds of message passing; more than in training reach farther."""
+    max_steps: int = 1000
+    """Most actions for a problem."""
+    time_limit_s: float = math.inf
+    """Most wall-clock seconds for a problem, those of the problems beside it included."""
+    plans: Path | None = None
+    """The folder for `NAME.plan`, one a solved problem; None writes no plans."""
+
+    def __post_init__(self) -> None:
+        for name in ("layers", "max_steps"):
+            if getattr(self, name) < 1:
+                raise UsageError(f"{name} must be at least 1, got {getattr(self, name)}.")
+
+
+def use_threads(count: int) -> None:
+    """Let every computation of this process use `count` threads."""
+    torch.set_num_threads(count)
+    native.use_threads(count)
+
+
+def evaluate(
+    policy: Policy,
+    problems: Sequence[tuple[Path, Path]],
+    settings: TestSettings,
+    tell: Callable[[str], None],
+) -> Iterator[PlanResult]:
+    """Run the policy on every (domain file, problem file); yields each result as it is there.
+
+    A plan counts, and is written, only if the validator accepts it. `tell` gets what the user must
+    know about how the policy reads a domain. Raises `UsageError` where the policy does not fit, and
+    as `load_task` does, before anything is executed on a domain.
+    """
+    files = [problem for _, problem in problems]
+    by_domain: dict[Path, list[tuple[str, Path]]] = defaultdict(list)
+    for (path, problem), name in zip(problems, problem_names(files), strict=True):
+        by_domain[path].append((name, problem))
+    for path, named in by_domain.items():
+        domain = load_domain(path)
+        encoder, notes = policy_encoder(policy, domain)
+        for note in notes:
+            tell(note)
+        tasks = [load_task(domain, problem) for _, problem in named]
+        names = {id(task): name for task, (name, _) in zip(tasks, named, strict=True)}
+        for execution in _executions(policy, encoder, tasks, settings):
+            yield _result(execution, names[id(execution.task)], method_of(policy), settings.plans)
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """What one attempt at one task came to."""
+
+    actions: Sequence[GroundAction] | None
+    """The plan; None where there is none."""
+    reason: str
+    """Why there is none, for the user."""
+    seconds: float
+    """Wall-clock seconds of the execution."""
+
+
+def solve(policy: Policy, encoder: Encoder, task: Task, settings: TestSettings) -> Attempt:
+    """Run the policy on one task until it is solved or cannot go on; no plan is written."""
+    if impossible := impossible_goals(task):
+        what = " ".join(impossible[:3]) + (" and others" if impossible[3:] else "")
+        return Attempt(None, f"the goal asks for {what}, which no action brings about", 0.0)
+    [execution] = _executions(policy, encoder, [task], settings)
+    if execution.outcome is Outcome.SOLVED:
+        return Attempt(execution.actions, "", execution.seconds)
+    return Attempt(None, _why(execution), execution.seconds)
+
+
+def _executions(
+    policy: Policy, encoder: Encoder, tasks: Sequence[Task], settings: TestSettings
+) -> Iterator[Execution]:
+    return execute(
+        policy.network,
+        encoder,
+        tasks,
+        layers=settings.layers,
+        max_steps=settings.max_steps,
+        time_limit_s=settings.time_limit_s,
+    )
+
+
+def _why(execution: Execution) -> str:
+    steps = f"after {len(execution.actions)} step(s)"
+    if execution.outcome is Outcome.STEP_LIMIT:
+        return f"{steps}, as many as allowed, the goal is not reached"
+    if execution.task.applicable_actions(execution.state) == (DUMMY_ACTION,):
+        return f"{steps} no action is applicable"
+    return f"{steps} every action leads to a state that was visited before"
+
+
+def impossible_goals(task: Task) -> list[str]:
+    """Goal literals that are false and that no action changes: no plan reaches them."""
+    changed = {s.name for s in schema_of(task.domain).changed_symbols if s.kind == "predicate"}
+    state = task.initial_state
+    return [
+        str(atom) if positive else f"(not {atom})"
+        for atom, positive in task.goal.literals()
+        if state.holds(atom) != positive and atom.predicate not in changed
+    ]
+
+
+def method_of(policy: Policy) -> str:
+    """The hindsight variant that the policy was learnt with, for records; else `policy`."""
+    method = policy.facts.get("hindsight")
+    return method if isinstance(method, str) else "policy"
+
+
+def _result(execution: Execution, name: str, method: str, plans: Path | None) -> PlanResult:
+    task, actions = execution.task, execution.actions
+    outcome, cost = execution.outcome or Outcome.ERROR, None
+    if outcome is Outcome.SOLVED:
+        verdict = validate_plan(task, actions)
+        outcome = Outcome.SOLVED if verdict.valid else Outcome.INVALID_PLAN
+        cost = verdict.cost
+        if verdict.valid and plans is not None:
+            path = plans / f"{name}.plan"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            write_text_atomically(path, format_plan(actions, verdict.cost, verdict.unit_cost))
+    solved = outcome is Outcome.SOLVED
+    return PlanResult(
+        problem=name,
+        domain=task.domain.name,
+        method=method,
+        outcome=outcome,
+        plan_length=len(actions) if solved else None,
+        plan_cost=cost if solved else None,
+        seconds=execution.seconds,
+        steps=len(actions),
+    )

@@ -1,0 +1,58 @@
+"""Limits on wall-clock time and memory, kept even where compiled code does not return."""
+
+import math
+import os
+import resource
+import signal
+import sys
+import time
+
+from regoal.errors import EXIT_MEMORY, EXIT_TIME, UsageError
+
+MIB = 1024 * 1024
+LEAST_MIB = 512
+"""PyTorch alone takes about half of this."""
+POLL_S = 0.02
+
+
+def supervised(*, seconds: float, mib: float) -> int | None:
+    """Split this process in two: one goes on under the limits, the other watches it.
+
+    Returns None in the one that goes on, and in the other, after the end of the first, the exit
+    code: 23 where the time was over (the first is then killed), 22 where a lack of memory killed
+    it. Where both limits are infinite nothing is split. `seconds` count wall-clock time from now;
+    memory is what the process writes to (`RLIMIT_DATA`), not the libraries that it maps. Raises
+    `UsageError` for too small a memory limit. To be called before there are threads.
+    """
+    if mib < LEAST_MIB:
+        raise UsageError(f"The memory limit must be at least {LEAST_MIB} MiB, got {mib:g}.")
+    if math.isinf(seconds) and math.isinf(mib):
+        return None
+    sys.stdout.flush()
+    child = os.fork()
+    if child:
+        return _watch(child, time.monotonic() + max(seconds, 0), memory_is_limited=mib < math.inf)
+    if mib < math.inf:
+        _, hard = resource.getrlimit(resource.RLIMIT_DATA)
+        limit = int(mib * MIB) if hard == resource.RLIM_INFINITY else min(int(mib * MIB), hard)
+        resource.setrlimit(resource.RLIMIT_DATA, (limit, hard))
+    return None
+
+
+def _watch(child: int, deadline: float, *, memory_is_limited: bool) -> int:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal sends it to the child as well
+    signal.signal(signal.SIGTERM, lambda number, frame: os.kill(child, number))
+    while True:
+        ended, status = os.waitpid(child, os.WNOHANG)
+        if ended:
+            code = os.waitstatus_to_exitcode(status)
+            if code in (-signal.SIGABRT, -signal.SIGSEGV) and memory_is_limited:
+                print("regoal: error: Out of memory.", file=sys.stderr)
+                return EXIT_MEMORY
+            return code if code >= 0 else 128 - code
+        if time.monotonic() > deadline:
+            os.kill(child, signal.SIGKILL)
+            os.waitpid(child, 0)
+            print("regoal: error: The time limit is reached.", file=sys.stderr)
+            return EXIT_TIME
+        time.sleep(POLL_S)

@@ -1,0 +1,53 @@
+"""Durations and memory sizes as people write them on a command line: 90s, 10m, 2h; 500M, 8G."""
+
+import math
+import re
+
+from regoal.errors import UsageError
+
+NONE = "none"
+"""How "no limit" is written."""
+_SECONDS = {"": 1, "s": 1, "m": 60, "h": 3600}
+_MEBIBYTES = {"": 1, "m": 1, "g": 1024}
+
+
+def seconds(text: str) -> float:
+    """Seconds in a duration; a bare number counts seconds, `none` is infinite.
+
+    Raises `UsageError` where `text` is no duration or not above 0.
+
+    >>> seconds("90s"), seconds("10m"), seconds("1.5h"), seconds("none")
+    (90.0, 600.0, 5400.0, inf)
+    """
+    return _quantity(text, _SECONDS, "a duration such as 90s, 10m or 2h")
+
+
+def mebibytes(text: str) -> float:
+    """MiB in a memory size; a bare number counts MiB, `none` is infinite. Raises as `seconds`.
+
+    >>> mebibytes("500M"), mebibytes("8G")
+    (500.0, 8192.0)
+    """
+    return _quantity(text, _MEBIBYTES, "a memory size such as 500M or 8G")
+
+
+def duration_text(value: float) -> str:
+    """Seconds as a clock shows them.
+
+    >>> duration_text(75.4), duration_text(3700), duration_text(math.inf)
+    ('1:15', '1:01:40', 'none')
+    """
+    if math.isinf(value):
+        return NONE
+    minutes, rest = divmod(round(value), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
+
+
+def _quantity(text: str, units: dict[str, int], what: str) -> float:
+    if text == NONE:
+        return math.inf
+    found = re.fullmatch(r"(\d+(?:\.\d*)?|\.\d+)\s*([a-z]?)", text.strip().lower())
+    if found is None or found[2] not in units or float(found[1]) <= 0:
+        raise UsageError(f"{text!r} is not {what}.")
+    return float(found[1]) * units[found[2]]

@@ -1,0 +1,426 @@
+import dataclasses
+import json
+import os
+import resource
+import subprocess
+import sys
+
+import pytest
+
+from regoal import cli, commands
+from regoal.config import LAPTOP, PAPER, LinearDecay, TrainConfig
+from regoal.errors import PddlError
+from regoal.experiments.run_dir import read_results
+from regoal.experiments.sweep import print_commands, read_sweep
+
+# Lamps that are switched on for good: every policy reaches every goal.
+DOMAIN = """
+(define (domain lamps)
+  (:requirements :strips :typing)
+  (:types lamp)
+  (:predicates (dark ?l - lamp) (lit ?l - lamp) (broken ?l - lamp))
+  (:action switch :parameters (?l - lamp) :precondition (dark ?l)
+    :effect (and (lit ?l) (not (dark ?l)))))
+"""
+RENAMED = DOMAIN.replace("switch", "press").replace("lit", "bright")
+TINY = (
+    *("--layers", "2", "--embedding-size", "16", "--episodes", "2", "--updates", "2"),
+    *("--validate-every", "1", "--batch-size", "4", "--threads", "1"),
+)
+
+
+def problem(lamps, goal=None, lit="lit"):
+    names = [f"l{i}" for i in range(lamps)]
+    wanted = goal or " ".join(f"({lit} {name})" for name in names)
+    dark = " ".join(f"(dark {name})" for name in names)
+    return (
+        f"(define (problem p) (:domain lamps) (:objects {' '.join(names)} - lamp)\n"
+        f"  (:init {dark}) (:goal (and {wanted})))\n"
+    )
+
+
+def write_problems(folder, sizes, domain=DOMAIN):
+    folder.mkdir()
+    (folder / "domain.pddl").write_text(domain)
+    for size in sizes:
+        (folder / f"p{size}.pddl").write_text(problem(size))
+    return folder
+
+
+def regoal(*words):
+    return cli.run([str(word) for word in words])
+
+
+def in_process_of_its_own(*words, **environment):
+    return subprocess.run(
+        [sys.executable, "-m", "regoal.cli", *map(str, words)],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+        env=os.environ | environment,
+    )
+
+
+@pytest.fixture(scope="session")
+def run_folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("lamps")
+    train, validation = (
+        write_problems(folder / "train", [1, 2, 3]),
+        write_problems(folder / "validation", [4]),
+    )
+    code = regoal(
+        *("train", train / "domain.pddl", "--problems", train, "--validation", validation),
+        *("--out", folder / "run", *TINY),
+    )
+    assert code == 0
+    return folder / "run"
+
+
+@pytest.fixture
+def lamps(tmp_path):
+    return write_problems(tmp_path / "problems", [2, 3, 10])
+
+
+# --- help and bad command lines
+
+
+@pytest.mark.parametrize("command", [[], *([name] for name in commands.COMMANDS)])
+def test_help_of_every_command_is_quick(command):
+    # Processor time, not the clock: what else runs on this machine must not count.
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    done = in_process_of_its_own(*command, "--help")
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    assert done.returncode == 0
+    assert "usage: regoal" in done.stdout
+    assert after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime < 0.5
+
+
+def test_help_loads_no_heavy_library():
+    names = [*commands.COMMANDS, "--help"]
+    script = (
+        "import sys; from regoal import cli\n"
+        f"[cli.run([name, '--help']) for name in {names}]\n"
+        "heavy = {'torch', 'pymimir', 'matplotlib', 'numpy'} & sys.modules.keys()\n"
+        "sys.exit(f'loaded: {heavy}' if heavy else 0)"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+def test_the_overview_names_every_command(capsys):
+    assert regoal("--help") == 0
+    text = capsys.readouterr().out
+    assert all(f"\n  {name} " in text for name in commands.COMMANDS)
+    assert all(len(line) <= 100 for line in text.splitlines())
+
+
+def test_version(capsys):
+    assert regoal("--version") == 0
+    assert capsys.readouterr().out.startswith("regoal ")
+
+
+TRAIN = ("train", "d.pddl", "--problems", "a", "--validation", "b", "--out", "c")
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        ([], ""),
+        (["learn"], "There is no command 'learn'. Commands: generate, train,"),
+        (["train", "d.pddl"], "--problems"),
+        ([*TRAIN, "--layerz", "3"], "--layerz"),
+        ([*TRAIN, "--layers", "many"], "many"),
+        ([*TRAIN, "--layers", "-3"], "layers must be above 0, got -3."),
+        ([*TRAIN, "--budget", "10x"], "'10x' is not a duration such as 90s, 10m or 2h."),
+        ([*TRAIN, "--preset", "desktop"], "desktop"),
+        (["plan", "p", "d", "q", "--memory-limit", "8T"], "'8T' is not a memory size"),
+        (["plan", "p", "d", "q", "--memory-limit", "20M"], "at least 512 MiB"),
+        (["report"], "at least one run folder"),
+        (["generate", "block", "--out", "x"], "Unknown domain 'block'"),
+        (["evaluate", "no-such-policy", "--problems", "x"], "no-such-policy is no policy"),
+        (["sweep", "missing.toml"], "missing.toml cannot be read"),
+        (["validate", "missing.pddl", "p", "q"], "missing.pddl"),
+    ],
+)
+def test_a_bad_command_line_exits_with_36(words, told, capsys):
+    assert regoal(*words) == 36
+    said = capsys.readouterr().err
+    assert told in said
+    assert "Traceback" not in said
+
+
+# --- errors
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "told"),
+    [
+        (PddlError("d.pddl, line 3: no."), 31, "regoal: error: d.pddl, line 3: no.\n"),
+        (KeyboardInterrupt(), 130, "regoal: error: Interrupted.\n"),
+        (MemoryError(), 22, "regoal: error: Out of memory.\n"),
+        (RuntimeError("DefaultCPUAllocator: can't allocate memory"), 22, "Out of memory."),
+        (PermissionError(13, "Permission denied", "/x/y"), 36, "/x/y: Permission denied."),
+        (KeyError("wrong"), 32, "--debug"),
+    ],
+)
+def test_every_error_has_its_code_and_message(error, code, told, capsys, monkeypatch):
+    def fail(self):
+        raise error
+
+    monkeypatch.setattr(commands.Policies, "run", fail)
+    assert regoal("policies") == code
+    said = capsys.readouterr().err
+    assert told in said
+    assert said.startswith("regoal: error: ")
+    assert said.count("\n") == 1
+    assert regoal("policies", "--debug") == code
+    assert "Traceback" in capsys.readouterr().err
+
+
+# --- presets
+
+
+@pytest.mark.parametrize(
+    ("words", "config"),
+    [
+        ((), LAPTOP),
+        (("--preset", "laptop"), LAPTOP),
+        (("--preset", "paper"), PAPER),
+        (("--preset=paper",), PAPER),
+        (
+            ("--layers", "7", "--temperature.episodes", "9", "--preset", "paper", "--seed", "4"),
+            dataclasses.replace(
+                PAPER,
+                layers=7,
+                seed=4,
+                temperature=LinearDecay(start=1.0, end=0.1, episodes=9),
+            ),
+        ),
+    ],
+)
+def test_defaults_come_from_the_preset(words, config):
+    assert cli.parse([*TRAIN, *words]).config == config
+
+
+def test_every_number_of_the_config_is_an_option(capsys):
+    assert regoal("train", "--help") == 0
+    text = capsys.readouterr().out
+    for field in dataclasses.fields(TrainConfig):
+        assert f"--{field.name.replace('_', '-')}" in text
+
+
+def test_durations_and_sizes_are_read():
+    command = cli.parse([*TRAIN, "--budget", "10m"])
+    assert command.budget == 600
+    command = cli.parse(["plan", "p", "d", "q", "--memory-limit", "2G", "--time-limit", "none"])
+    assert (command.memory_limit, command.time_limit) == (2048, float("inf"))
+
+
+# --- generate, validate
+
+
+def test_generate_writes_a_split(tmp_path, capsys):
+    assert regoal("generate", "gripper", "--split", "validation", "--out", tmp_path) == 0
+    assert capsys.readouterr().out.startswith("10 problems of gripper (validation)")
+    assert len(list(tmp_path.glob("p*.pddl"))) == 10
+
+
+@pytest.mark.parametrize(
+    ("plan", "code", "told"),
+    [
+        ("(switch l0)\n(SWITCH L1)\n", 0, "valid, the plan is valid: length 2, cost 2"),
+        ("(switch l0)\n(switch l0)\n", 1, "INVALID, step 2 (line 2), (switch l0): "),
+        ("(switch l0)\n", 1, "INVALID, after the last step the goal is missed: (lit l1)"),
+    ],
+)
+def test_validate_says_which_step_fails(plan, code, told, lamps, capsys):
+    file = lamps / "plan"
+    file.write_text(plan)
+    assert regoal("validate", lamps / "domain.pddl", lamps / "p2.pddl", file) == code
+    assert told in capsys.readouterr().out
+
+
+def test_validate_refuses_what_is_no_plan_or_no_pddl(lamps, capsys):
+    (lamps / "plan").write_text("switch l0")
+    assert regoal("validate", lamps / "domain.pddl", lamps / "p2.pddl", lamps / "plan") == 31
+    (lamps / "domain.pddl").write_text(DOMAIN[:-30])
+    assert regoal("validate", lamps / "domain.pddl", lamps / "p2.pddl", lamps / "plan") == 31
+    assert "domain.pddl" in capsys.readouterr().err
+
+
+# --- train, evaluate, plan
+
+
+def test_train_leaves_a_run_and_goes_on_only_when_asked(run_folder, capsys):
+    train = run_folder.parent / "train"
+    words = [
+        *("train", train / "domain.pddl", "--problems", train, "--out", run_folder, *TINY),
+        *("--validation", run_folder.parent / "validation"),
+    ]
+    assert regoal(*words) == 36
+    assert "--resume" in capsys.readouterr().err
+    assert regoal(*words, "--resume") == 0
+    said = capsys.readouterr().out
+    assert "all episodes are done after 2 episodes" in said
+    assert "best policy, on validation 1/1 solved, 4 actions in all: " in said
+    assert json.loads((run_folder / "config.json").read_text())["domain"] == "lamps"
+
+
+def test_resume_keeps_the_number_of_threads(run_folder):
+    command = cli.parse(["train", "d", "--problems", "a", "--validation", "b", "--out", "c"])
+    assert command.threads == 0
+    assert json.loads((run_folder / "config.json").read_text())["threads"] == 1
+
+
+def test_plan_writes_a_valid_plan(run_folder, lamps, capsys):
+    out = lamps / "sas_plan"
+    code = regoal("plan", run_folder, lamps / "domain.pddl", lamps / "p3.pddl", "--out", out)
+    said = capsys.readouterr().out
+    assert code == 0
+    assert "Plan length: 3 step(s).\nPlan cost: 3\n" in said
+    assert "Total time: " in said
+    assert out.read_text().endswith("; cost = 3 (unit cost)\n")
+    assert regoal("validate", lamps / "domain.pddl", lamps / "p3.pddl", out) == 0
+
+
+def test_a_plan_for_a_domain_with_other_names(run_folder, lamps, capsys):
+    (lamps / "other.pddl").write_text(RENAMED)
+    (lamps / "p.pddl").write_text(problem(2, lit="bright"))
+    out = lamps / "plan"
+    code = regoal("plan", run_folder, lamps / "other.pddl", lamps / "p.pddl", "--out", out)
+    assert code == 0
+    notes = capsys.readouterr().out.splitlines()[0]
+    assert "lit = bright" in notes
+    assert "switch = press" in notes
+    assert "(press l0)" in out.read_text()
+
+
+@pytest.mark.parametrize(
+    ("goal", "options", "told"),
+    [
+        (None, ["--max-steps", "1"], "No plan: after 1 step(s), as many as allowed"),
+        ("(dark l0) (lit l0)", [], "No plan: after 2 step(s) no action is applicable."),
+        ("(lit l0) (broken l1)", [], "No plan: the goal asks for (broken l1), which no action"),
+    ],
+)
+def test_without_a_plan_there_is_no_file_and_a_reason(
+    goal, options, told, run_folder, lamps, capsys
+):
+    (lamps / "p.pddl").write_text(problem(2, goal))
+    out = lamps / "plan"
+    out.write_text("(switch l0)\n")  # of an earlier call, for another problem
+    words = ["plan", run_folder, lamps / "domain.pddl", lamps / "p.pddl", "--out", out]
+    assert regoal(*words, *options) == 12
+    assert told in capsys.readouterr().out
+    assert not out.exists()
+
+
+def test_plan_overwrites_no_input(run_folder, lamps):
+    file = lamps / "p2.pddl"
+    text = file.read_text()
+    assert regoal("plan", run_folder, lamps / "domain.pddl", file, "--out", file) == 36
+    assert regoal("plan", run_folder, lamps / "domain.pddl", file, "--out", lamps) == 36
+    assert regoal("plan", run_folder, lamps / "domain.pddl", file, "--out", lamps / "x/y") == 36
+    assert regoal("plan", run_folder, lamps / "domain.pddl", file, "--layers", "0") == 36
+    assert file.read_text() == text
+
+
+def test_a_policy_for_another_domain_is_refused(run_folder, lamps, capsys):
+    other = lamps / "other.pddl"
+    other.write_text(DOMAIN.replace("(lit ?l) (not", "(lit ?l) (broken ?l) (not"))
+    (lamps / "p.pddl").write_text(problem(2))
+    other.write_text(other.read_text().replace("switch", "press"))
+    words = ["plan", run_folder, other, lamps / "p.pddl", "--out", lamps / "plan"]
+    assert regoal(*words) == 36
+    said = capsys.readouterr().err
+    assert "policy: lamps [" in said
+    assert "domain: lamps [" in said
+
+
+def test_the_limits_of_plan(run_folder, lamps):
+    words = ["plan", run_folder, lamps / "domain.pddl", lamps / "p3.pddl"]
+    out = ["--out", lamps / "plan"]
+    slow = in_process_of_its_own(*words, *out, "--time-limit", "0.1s")
+    assert (slow.returncode, slow.stdout) == (23, "")
+    assert slow.stderr == "regoal: error: The time limit is reached.\n"
+    assert not (lamps / "plan").exists()
+    enough = in_process_of_its_own(*words, *out, "--time-limit", "1m", "--memory-limit", "2G")
+    assert enough.returncode == 0, enough.stderr
+    assert "Plan length: 3 step(s)." in enough.stdout
+
+
+def test_evaluate_records_every_problem(run_folder, lamps, capsys):
+    records, plans = lamps / "made" / "results.jsonl", lamps / "plans"
+    words = ["evaluate", run_folder, "--problems", lamps, "--out", records, "--plans", plans]
+    assert regoal(*words, "--max-steps", "5") == 0
+    said = capsys.readouterr().out
+    assert "Coverage: 2 of 3" in said
+    assert "p10: step limit reached" in said
+    results = read_results(records)
+    assert [(r.problem, r.plan_length, r.steps) for r in results] == [
+        ("p2", 2, 2),
+        ("p3", 3, 3),
+        ("p10", None, 5),
+    ]
+    assert {r.method for r in results} == {"lifted"}
+    assert sorted(path.name for path in plans.iterdir()) == ["p2.plan", "p3.plan"]
+    domain = lamps / "domain.pddl"
+    assert regoal("validate", domain, lamps / "p3.pddl", plans / "p3.plan") == 0
+    assert regoal(*words, "--domain", domain) == 0
+    assert [r.solved for r in read_results(records)] == [True] * 3
+
+
+def test_report_on_a_run(run_folder, tmp_path, lamps, capsys):
+    assert regoal("report", run_folder, "--out", tmp_path / "figures") == 0
+    figures = {path.name for path in (tmp_path / "figures").iterdir()}
+    assert {"lamps-lifted-0.png", "lamps-lifted-0.svg"} <= figures
+    records = tmp_path / "results.jsonl"
+    regoal("evaluate", run_folder, "--problems", lamps, "--out", records)
+    capsys.readouterr()
+    assert regoal("report", records, "--out", tmp_path / "tables") == 0
+    assert "Lamps" in capsys.readouterr().out
+    assert (tmp_path / "tables" / "coverage.md").is_file()
+
+
+@pytest.mark.planner
+def test_lama_makes_the_same_records(lamps, tmp_path, capsys):
+    pytest.importorskip("up_fast_downward")
+    records = tmp_path / "lama.jsonl"
+    words = ["lama", lamps / "domain.pddl", "--problems", lamps, "--out", records]
+    assert regoal(*words, "--time-limit", "30s", "--memory-limit", "2G", "--jobs", "2") == 0
+    assert "Coverage: 3 of 3" in capsys.readouterr().out
+    assert [r.plan_length for r in read_results(records)] == [2, 3, 10]
+
+
+def test_every_command_of_a_sweep_is_one_of_ours(tmp_path, capsys):
+    file = tmp_path / "grid.toml"
+    file.write_text(
+        f'out = "{tmp_path}/out"\ndomains = ["blocks"]\nhindsight = ["lifted", "state"]\n'
+        'seeds = [0]\npreset = "laptop"\nbudget_minutes = 2\n'
+        '[overrides]\nlayers = 3\n"temperature.episodes" = 7\n'
+    )
+    assert regoal("sweep", file, "--print-commands") == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines == print_commands(read_sweep(file))
+    steps = [step for line in lines for step in line.split(" && ") if step.startswith("regoal ")]
+    parsed = [cli.parse(step.split()[1:]) for step in steps]
+    training = [command for command in parsed if isinstance(command, commands.Train)]
+    assert len(parsed) == 3 + 2 * 2
+    assert {command.config.hindsight for command in training} == {"lifted", "state"}
+    assert {(c.config.layers, c.config.temperature.episodes) for c in training} == {(3, 7)}
+    assert {command.budget for command in training} == {120}
+
+
+def test_policies_lists_what_is_shipped(capsys):
+    from regoal.networks.policy_file import shipped_policies
+
+    assert regoal("policies") == 0
+    listed = [line.split(":")[0] for line in capsys.readouterr().out.splitlines()]
+    assert listed == list(shipped_policies())
+
+
+def test_a_reader_that_goes_away_is_no_error():
+    command = f"{sys.executable} -m regoal.cli train --help | true; exit ${{PIPESTATUS[0]}}"
+    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False)
+    assert "Traceback" not in done.stderr

@@ -1,0 +1,55 @@
+import re
+from dataclasses import fields
+from pathlib import Path
+
+import pytest
+
+import regoal
+from regoal.config import PRESETS, LinearDecay, TrainConfig
+
+SOURCE = Path(regoal.__file__).parent
+
+
+def test_every_field_is_read_somewhere():
+    text = "\n".join(p.read_text() for p in SOURCE.rglob("*.py") if p.name != "config.py")
+    unread = [f.name for f in fields(TrainConfig) if not re.search(rf"\.{f.name}\b", text)]
+    assert not unread, f"accepted on the command line but ignored: {unread}"
+
+
+def test_the_papers_numbers():
+    paper = PRESETS["paper"]
+    assert (paper.embedding_size, paper.layers, paper.discount) == (32, 100, 0.999)
+    assert (paper.updates, paper.batch_size, paper.replay_capacity) == (32, 32, 1000)
+    assert (paper.trajectories, paper.horizon, paper.huber_delta) == (4, 100, 1.0)
+    assert (paper.priority_exponent, paper.priority_weight) == (0.6, 0.4)
+    assert paper.learning_rate == LinearDecay(start=1e-3, end=1e-6, episodes=300)
+    assert paper.temperature == LinearDecay(start=1.0, end=0.1, episodes=600)
+
+
+def test_a_decay_stays_at_its_end():
+    decay = LinearDecay(start=1.0, end=0.2, episodes=4)
+    assert [round(decay(i), 9) for i in range(6)] == [1.0, 0.8, 0.6, 0.4, 0.2, 0.2]
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"layers": 0},
+        {"batch_size": -1},
+        {"discount": 1.1},
+        {"discount": 0.0},
+        {"hindsight": "none"},
+        {"gradient_norm": -1.0},
+    ],
+)
+def test_impossible_values_are_refused_by_name(wrong):
+    [(name, value)] = wrong.items()
+    with pytest.raises(ValueError, match=rf"{name} .*{value}"):
+        TrainConfig(**wrong)
+
+
+def test_a_decay_needs_episodes_and_positive_values():
+    with pytest.raises(ValueError, match="at least one episode, got 0"):
+        LinearDecay(start=1.0, end=0.1, episodes=0)
+    with pytest.raises(ValueError, match="stays above zero"):
+        LinearDecay(start=1.0, end=0.0, episodes=5)
