@@ -43,7 +43,6 @@ class TestSettings:
 
 def use_threads(count: int) -> None:
     """Let every computation of this process use `count` threads."""
-    torch.set_num_threads(count)
     native.use_threads(count)
 
 

@@ -120,7 +120,6 @@ def run_training(settings: RunSettings, tell: Tell) -> RunSummary:
     _check(settings)
     run_folder.check_folder(settings.out, resume=settings.resume)
     inputs = read_inputs(settings.domain, settings.problems, settings.validation, tell)
-    torch.set_num_threads(settings.threads)
     native.use_threads(settings.threads)
     with run_folder.locked(settings.out), run_folder.told_disk_errors(settings.out):
         run_folder.check_folder(settings.out, resume=settings.resume)  # now nobody else writes

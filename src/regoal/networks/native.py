@@ -42,8 +42,13 @@ _pool: ThreadPoolExecutor | None = None
 
 
 def use_threads(count: int) -> None:
-    """How many shards of a batch run beside each other, at least one."""
+    """Let this many shards of a batch run beside each other, at least one.
+
+    Where the kernel does the heavy part, torch's own operations stay in one thread: they are so
+    small that handing them out costs several times what they take.
+    """
     global _threads, _pool  # noqa: PLW0603
+    torch.set_num_threads(count if library() is None else 1)
     if count != _threads:
         _threads = count
         _pool = ThreadPoolExecutor(count) if count > 1 else None
