@@ -6,8 +6,6 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import torch
-
 from regoal.errors import UsageError
 from regoal.evaluation.execution import Execution, execute
 from regoal.evaluation.results import Outcome, PlanResult, problem_names

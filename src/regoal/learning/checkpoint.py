@@ -96,7 +96,8 @@ def save_checkpoint(
 def read_checkpoint(path: Path) -> tuple[Checkpoint | None, tuple[str, ...]]:
     """The newest whole checkpoint, None where there has never been one, and notes for the user.
 
-    A damaged newest one is set aside, lest it become the one before. Raises `UsageError` where there are some but all are damaged.
+    A damaged newest one is set aside, lest it become the one before. Raises `UsageError` where
+    there are some but all are damaged.
     """
     existing = [p for p in (path, _previous(path)) if p.exists()]
     notes: list[str] = []
