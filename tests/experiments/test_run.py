@@ -1,5 +1,6 @@
 """Whole runs on a tiny domain: what they leave, how they end, and that a kill changes nothing."""
 
+import contextlib
 import json
 import os
 import random
@@ -8,6 +9,7 @@ import subprocess
 import sys
 import time
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -50,7 +52,7 @@ CONFIG = replace(
 
 def problem(goal, *, tower="", blocks="abcd"):
     """Blocks on the table but for those in `tower`, which stand on each other, top first."""
-    init = [f"(on {x} {y})" for x, y in zip(tower, tower[1:], strict=False)]
+    init = [f"(on {x} {y})" for x, y in pairwise(tower)]
     init += [f"(table {x})" for x in blocks if x not in tower[:-1]]
     init += [f"(clear {x})" for x in blocks if x not in tower[1:]]
     return (
@@ -409,21 +411,23 @@ from regoal.experiments.run import RunSettings, run_training, Progress
 files, out, config = Path(sys.argv[1]), Path(sys.argv[2]), eval(sys.argv[3])
 def tell(x):
     print(x.episode if isinstance(x, Progress) else x, flush=True)
-run_training(RunSettings(domain=files / "domain.pddl", problems=files / "train",
-    validation=files / "validation", out=out, config=config, preset="laptop", name="tower",
-    resume=True), tell)
+def train():
+    run_training(RunSettings(domain=files / "domain.pddl", problems=files / "train",
+        validation=files / "validation", out=out, config=config, preset="laptop", name="tower",
+        resume=True), tell)
 """
 
 
-def start(files, out, hash_seed=0, config=CONFIG):
+def start(files, out, *, hash_seed=0, config=CONFIG, then="train()"):
     environment = os.environ | {
         "PYTHONPATH": str(Path(regoal.__file__).parents[1]),
         "PYTHONHASHSEED": str(hash_seed),
         "OMP_NUM_THREADS": "1",
     }
     return subprocess.Popen(
-        [sys.executable, "-c", SCRIPT, str(files), str(out), repr(config)],
+        [sys.executable, "-c", SCRIPT + then, str(files), str(out), repr(config)],
         env=environment,
+        stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
@@ -431,30 +435,49 @@ def start(files, out, hash_seed=0, config=CONFIG):
 
 
 def test_one_seed_gives_one_policy_under_any_hash_seed(files, tmp_path, finished):
-    processes = [start(files, tmp_path / str(seed), seed) for seed in (1, 2)]
+    processes = [start(files, tmp_path / str(seed), hash_seed=seed) for seed in (1, 2)]
     for process in processes:
         output, _ = process.communicate(timeout=60)
         assert process.returncode == 0, output
     assert result(tmp_path / "1") == result(tmp_path / "2") == result(finished)
 
 
+FORKING = """
+import os
+for _ in sys.stdin:
+    child = os.fork()
+    if child == 0:
+        train()
+        os._exit(0)
+    print("child", child, flush=True)
+    print("status", os.waitpid(child, 0)[1], flush=True)
+"""
+
+
 def test_a_run_that_is_killed_again_and_again_ends_as_if_never_killed(files, tmp_path, finished):
-    rng, kills = random.Random(time.time_ns()), 0
-    for attempt in range(30):
-        with start(files, tmp_path, attempt) as process:
-            episode = process.stdout.readline()  # it has started to train
-            time.sleep(rng.uniform(0, 0.4))
-            if kills < 5:
-                process.kill()
-                kills += 1
-                continue
-            output = episode + process.stdout.read()
-        assert process.returncode == 0, output
-        break
-    assert kills == 5
-    assert result(tmp_path) == result(finished)
+    seed = time.time_ns()
+    rng, killed = random.Random(seed), 0
+    with start(files, tmp_path, hash_seed=3, then=FORKING) as process:
+        for attempt in range(9):
+            process.stdin.write("go\n")
+            process.stdin.flush()
+            child, line = 0, process.stdout.readline()
+            while not line.startswith("status"):
+                child = int(line.split()[1]) if line.startswith("child") else child
+                if child and attempt < 8 and rng.random() < 0.3:
+                    time.sleep(rng.uniform(0.0, 0.1))
+                    with contextlib.suppress(ProcessLookupError):  # it has just ended
+                        os.kill(child, signal.SIGKILL)
+                    child = 0
+                line = process.stdout.readline()
+            killed += int(line.split()[1]) == signal.SIGKILL
+        process.stdin.close()
+    assert line == "status 0\n"
+    assert killed > 0, f"seed {seed}"
+    assert result(tmp_path) == result(finished), f"seed {seed}"
     for name in ("episodes.jsonl", "validation.jsonl"):
-        assert records(tmp_path / name) == records(finished / name)
+        assert records(tmp_path / name) == records(finished / name), f"seed {seed}"
+    assert not list(tmp_path.glob(".*.tmp"))
 
 
 def test_two_processes_do_not_share_a_folder(files, tmp_path):

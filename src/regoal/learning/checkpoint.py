@@ -8,6 +8,7 @@ values, the encoder's and the lifter's are caches.
 The one before the newest is kept too, should the newest turn out damaged.
 """
 
+import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -162,13 +163,14 @@ def _pack_replay(replay: Replay, tasks: Sequence[Task]) -> tuple[dict[str, Tenso
         "state_tasks": _integers([task_index[state.task] for state in states]),
         "set_sizes": _integers([len(part) for part in numbered]),
         "set_atoms": _integers([n for part in numbered for n in part]),
+        "atoms": _bytes(json.dumps([[atom.predicate, *atom.objects] for atom in atoms])),
         "priorities": torch.from_numpy(replay.priorities),
     }
-    return tensors, {
-        "atoms": [[atom.predicate, *atom.objects] for atom in atoms],
-        "next_slot": replay.next_slot,
-        "largest": replay.largest,
-    }
+    return tensors, {"next_slot": replay.next_slot, "largest": replay.largest}
+
+
+def _bytes(text: str) -> Tensor:
+    return torch.from_numpy(np.frombuffer(text.encode(), dtype=np.uint8).copy())
 
 
 def _integers(values: Sequence[Any]) -> Tensor:
@@ -178,7 +180,8 @@ def _integers(values: Sequence[Any]) -> Tensor:
 def _restore_replay(
     replay: Replay, tasks: Sequence[Task], content: Facts, tensors: dict[str, Tensor]
 ) -> None:
-    atoms = [Atom(predicate, tuple(objects)) for predicate, *objects in content["atoms"]]
+    table = json.loads(tensors["replay/atoms"].numpy().tobytes())
+    atoms = [Atom(predicate, tuple(objects)) for predicate, *objects in table]
     sizes = tensors["replay/set_sizes"].tolist()
     numbers = iter(tensors["replay/set_atoms"].tolist())
     sets = [[atoms[next(numbers)] for _ in range(size)] for size in sizes]
