@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from regoal.networks import native, rgnn
 from regoal.networks.encoding import Batch
-from regoal.networks.parameters import Layout
+from regoal.networks.parameters import MLP, Layout
 from regoal.networks.q_network import QNetwork
 
 needs_kernel = pytest.mark.skipif(native.library() is None, reason="no C compiler")
@@ -422,7 +422,8 @@ def test_readout_is_of_the_action_and_the_sum_of_the_objects(tasks, encoders, po
     network = policy(encoder.relations).double()
     batch = encoder.batch([(task.initial_state, task.goal)])
     (f,) = rgnn.embed_reference(network.weights.detach(), network.layout, batch, [2])
-    readout = rgnn.mlp(network.layout.parts(network.weights.detach()), "readout")
+    parts = network.layout.parts(network.weights.detach())
+    readout = MLP(*(parts[f"readout.{field}"] for field in MLP._fields))
     expected = [
         rgnn.apply_mlp(readout, torch.cat((f[node], f[:3].sum(dim=0)))[None]).item()
         for node in (3, 4)

@@ -1,0 +1,176 @@
+"""Greedy execution, on hand-made Q-values and on many problems at once."""
+
+import pytest
+import torch
+
+from regoal.evaluation.execution import Execution, execute
+from regoal.evaluation.results import Outcome
+from regoal.networks.encoding import Encoder
+
+
+class Preferring:
+    """Stands for a network whose Q-value is the first listed action's place, by text."""
+
+    def __init__(self, encoder, *order):
+        self.encoder = encoder
+        self.order = order
+        self.batches = []
+        self._pairs = []
+
+    def batch(self, pairs):
+        self._pairs = list(pairs)
+        self.batches.append(len(self._pairs))
+        return self._pairs
+
+    def state(self, state):
+        return self.encoder.state(state)
+
+    def q_values(self, batch, layers):
+        return [
+            torch.tensor(
+                [
+                    -float(self.order.index(str(a)) if str(a) in self.order else len(self.order))
+                    for a in self.state(state).actions
+                ]
+            )
+            for state, _ in batch
+        ]
+
+
+def run(task, encoder, *order, **options):
+    network = Preferring(encoder, *order)
+    (execution,) = execute(network, network, [task], layers=1, **options)
+    return execution
+
+
+def plan(execution):
+    return [str(action) for action in execution.actions]
+
+
+def test_the_best_action_is_taken(tasks, encoders):
+    task = tasks["roads"]["fork"]
+    execution = run(task, encoders["roads"], "(go a c)", "(go a b)")
+    assert execution.outcome is Outcome.SOLVED
+    assert plan(execution) == ["(go a c)", "(go c d)"]
+    assert execution.state.satisfies(task.goal)
+    assert execution.seconds > 0
+
+
+def test_a_dead_end_ends_it(tasks, encoders):
+    execution = run(tasks["roads"]["fork"], encoders["roads"], "(go a b)")
+    assert execution.outcome is Outcome.DEAD_END
+    assert plan(execution) == ["(go a b)"]
+    at_once = run(tasks["roads"]["end"], encoders["roads"])
+    assert at_once.outcome is Outcome.DEAD_END
+    assert at_once.actions == []
+
+
+def test_the_best_action_into_a_new_state(tasks, encoders):
+    # From c both roads lead to states seen before, however good they look.
+    best = ["(go a b)", "(go b c)", "(go c b)", "(go c a)"]
+    execution = run(tasks["roads"]["ring"], encoders["roads"], *best)
+    assert plan(execution) == ["(go a b)", "(go b c)"]
+    assert execution.outcome is Outcome.DEAD_END
+    back_first = ["(unstack a b)", "(stack a b)", "(put-down a)", "(pick-up b)", "(stack b c)"]
+    execution = run(tasks["blocks"]["three"], encoders["blocks"], *back_first)
+    assert plan(execution) == ["(unstack a b)", "(put-down a)", "(pick-up b)", "(stack b c)"]
+    assert execution.outcome is Outcome.SOLVED
+
+
+def test_without_avoiding_visited_states_it_ends_on_a_cycle(tasks, encoders):
+    order = ["(unstack a b)", "(stack a b)"]
+    execution = run(tasks["blocks"]["three"], encoders["blocks"], *order, avoid_visited=False)
+    assert plan(execution) == ["(unstack a b)", "(stack a b)"]
+    assert execution.outcome is Outcome.DEAD_END
+    assert execution.state == tasks["blocks"]["three"].initial_state
+
+
+def test_without_avoiding_visited_states_a_dead_end_ends_it_too(tasks, encoders):
+    execution = run(tasks["roads"]["end"], encoders["roads"], avoid_visited=False)
+    assert (execution.outcome, execution.actions) == (Outcome.DEAD_END, [])
+
+
+def test_ties_fall_in_the_order_of_the_actions(tasks, encoders):
+    execution = run(tasks["blocks"]["tower"], encoders["blocks"], max_steps=3)
+    assert plan(execution) == ["(pick-up b1)", "(stack b1 b2)", "(pick-up b3)"]
+
+
+@pytest.mark.parametrize(("limit", "outcome"), [(3, Outcome.STEP_LIMIT), (4, Outcome.SOLVED)])
+def test_the_step_limit(tasks, encoders, limit, outcome):
+    order = ["(unstack a b)", "(put-down a)", "(pick-up b)", "(stack b c)"]
+    execution = run(tasks["blocks"]["three"], encoders["blocks"], *order, max_steps=limit)
+    assert plan(execution) == order[:limit]
+    assert execution.outcome is outcome
+
+
+def test_a_goal_that_holds_at_the_start(tasks, encoders):
+    task = tasks["roads"]["done"]
+    execution = run(task, encoders["roads"])
+    assert (execution.outcome, execution.actions) == (Outcome.SOLVED, [])
+    assert Execution(task, avoid_visited=True).outcome is Outcome.SOLVED
+
+
+def test_no_problems(encoders):
+    network = Preferring(encoders["roads"])
+    assert list(execute(network, network, [], layers=1)) == []
+
+
+@pytest.mark.parametrize("batch_nodes", [1, 20, 4000])
+def test_a_batch_gives_the_plans_of_one_at_a_time(tasks, relations, policy, batch_nodes):
+    for name in ("blocks", "ferry", "odd", "roads"):
+        problems = list(tasks[name].values()) * 2
+        network = policy(relations[name], 32, seed=2)
+
+        def plans(of, nodes, name=name, network=network):
+            encoder = Encoder(relations[name])
+            ended = execute(network, encoder, of, layers=6, max_steps=25, batch_nodes=nodes)
+            return [(x.task, x.outcome, plan(x)) for x in ended]
+
+        alone = {task: plans([task], 4000)[0][1:] for task in problems}
+        together = plans(problems, batch_nodes)
+        assert len(together) == len(problems)
+        for task, *found in together:
+            assert tuple(found) == alone[task]
+
+
+def test_a_finished_problem_makes_room_for_the_next(tasks, encoders):
+    encoder = encoders["roads"]
+    roads = tasks["roads"]
+    problems = [roads["fork"], roads["done"], roads["ring"], roads["end"]]
+    for batch_nodes, batches in [(1, [1] * 5), (4000, [3, 2])]:
+        network = Preferring(encoder, "(go a c)")
+        ended = execute(network, network, problems, layers=1, batch_nodes=batch_nodes)
+        outcomes = {x.task: x.outcome for x in ended}
+        assert set(outcomes) == set(problems)
+        assert outcomes[roads["fork"]] is Outcome.SOLVED
+        assert network.batches[: len(batches)] == batches
+
+
+def test_stop_leaves_the_unfinished_out(tasks, encoders):
+    roads = tasks["roads"]
+    network = Preferring(encoders["roads"], "(go a c)")
+    asked = []
+
+    def stop():
+        asked.append(len(network.batches))
+        return len(network.batches) == 1
+
+    problems = [roads["done"], roads["end"], roads["fork"], roads["ring"]]
+    ended = list(execute(network, network, problems, layers=1, stop=stop))
+    assert [x.task for x in ended] == [roads["done"], roads["end"]]
+    assert asked == [0, 1]
+
+
+def test_plans_do_not_depend_on_what_is_remembered(tasks, relations, policy):
+    network = policy(relations["blocks"], 32)
+    problems = list(tasks["blocks"].values())
+    runs = [
+        [
+            plan(x)
+            for x in execute(
+                network, Encoder(relations["blocks"], remember=n), problems, layers=3, max_steps=20
+            )
+        ]
+        for n in (0, 20_000_000)
+    ]
+    assert runs[0] == runs[1]

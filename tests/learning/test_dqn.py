@@ -1,0 +1,336 @@
+"""The learner, the training loop, and that a small policy is learnt."""
+
+import dataclasses
+import hashlib
+import os
+import random
+import subprocess
+import sys
+from itertools import pairwise
+
+import numpy as np
+import pytest
+import torch
+
+from regoal.config import LinearDecay, TrainConfig
+from regoal.evaluation.execution import execute
+from regoal.evaluation.results import Outcome
+from regoal.learning import td_learning
+from regoal.learning.dqn import Learner, Streams, train
+from regoal.learning.replay import Replay, Sample
+from regoal.learning.trajectory import Transition
+from regoal.networks.encoding import Encoder
+from regoal.networks.q_network import QNetwork
+from regoal.planning.goals import Goal
+
+STILL = LinearDecay(start=1e-12, end=1e-12, episodes=1)
+"""A step size that changes no weight in single precision."""
+
+CONFIG = TrainConfig(
+    episodes=3,
+    embedding_size=16,
+    layers=4,
+    learning_rate=LinearDecay(start=1e-3, end=1e-5, episodes=2),
+    temperature=LinearDecay(start=1.0, end=0.5, episodes=2),
+    discount=0.9,
+    updates=4,
+    batch_size=8,
+    replay_capacity=60,
+    trajectories=2,
+    horizon=15,
+)
+
+
+@pytest.fixture
+def learner(relations, policy):
+    network = policy(relations["blocks"], CONFIG.embedding_size)
+    return Learner(network, Encoder(relations["blocks"]), CONFIG)
+
+
+@pytest.fixture
+def sample(tasks, walk):
+    """Five made-up transitions, one of which reaches its goal, with unequal weights."""
+    task = tasks["blocks"]["tower"]
+    states, actions = walk(task, 5, seed=4)
+    goals = [task.goal] * 4 + [Goal(states[5].atoms)]
+    transitions = [
+        Transition(states[i], actions[i], states[i + 1], goal, states[i + 1].satisfies(goal))
+        for i, goal in enumerate(goals)
+    ]
+    weights = np.array([1.0, 0.5, 0.25, 0.1, 0.05])
+    return Sample(np.arange(5), transitions, weights)
+
+
+def q_of(network, encoder, transition, layers):
+    batch = encoder.batch([(transition.state, transition.goal)])
+    return network(batch, [layers])[0][transition.action]
+
+
+def errors_of(learner, transitions, layers):
+    """Signed TD errors one by one, from the definition."""
+    errors = []
+    for t in transitions:
+        batch = learner.encoder.batch([(t.next_state, t.goal)])
+        future = learner.target.q_values(batch, learner.config.layers)[0].max()
+        target = -1.0 if t.solved else -1.0 + learner.config.discount * future.item()
+        errors.append(q_of(learner.online, learner.encoder, t, layers) - target)
+    return torch.stack(errors)
+
+
+# One optimisation step
+
+
+def test_update_returns_unweighted_errors_and_the_weighted_loss(learner, sample):
+    last, early = (errors_of(learner, sample.transitions, n).detach() for n in (4, 2))
+    loss, errors = learner.update(sample, depth=2)
+    torch.testing.assert_close(errors, last, rtol=1e-4, atol=1e-4)
+    weight = torch.from_numpy(sample.weights).float()
+    expected = sum(
+        (torch.nn.functional.huber_loss(e, torch.zeros(5), reduction="none") * weight).mean()
+        for e in (last, early)
+    )
+    assert loss == pytest.approx(expected.item(), rel=1e-4)
+    assert not errors.requires_grad
+
+
+def test_the_gradient_is_that_of_the_weighted_loss(learner, sample):
+    weight = torch.from_numpy(sample.weights).float()
+    losses = [
+        td_learning.weighted_mean(
+            td_learning.huber_loss(errors_of(learner, sample.transitions, n), delta=1.0), weight
+        )
+        for n in (3, 4)
+    ]
+    (expected,) = torch.autograd.grad(sum(losses), learner.online.weights)
+    learner.update(sample, depth=3)
+    gradient = learner.online.weights.grad
+    scale = expected.abs().max()
+    torch.testing.assert_close(gradient / scale, expected / scale, rtol=0, atol=1e-4)
+
+
+def test_weights_of_zero_change_nothing(learner, sample):
+    before = learner.online.weights.detach().clone()
+    nothing = sample._replace(weights=np.zeros(5))
+    loss, errors = learner.update(nothing, depth=1)
+    assert loss == 0.0
+    assert errors.abs().max() > 0
+    assert torch.equal(learner.online.weights, before)
+    learner.update(sample, depth=1)
+    assert not torch.equal(learner.online.weights, before)
+
+
+def test_one_depth_counts_once(learner, sample):
+    expected = errors_of(learner, sample.transitions, 4).detach()
+    weight = torch.from_numpy(sample.weights).float()
+    loss, _ = learner.update(sample, depth=4)
+    huber = td_learning.huber_loss(expected, delta=1.0)
+    assert loss == pytest.approx((huber * weight).mean().item(), rel=1e-4)
+
+
+def test_gradients_are_scaled_down_to_the_norm(relations, policy, sample):
+    config = dataclasses.replace(CONFIG, gradient_norm=1e-3)
+    learner = Learner(policy(relations["blocks"]), Encoder(relations["blocks"]), config)
+    learner.update(sample, depth=2)
+    assert learner.online.weights.grad.norm().item() == pytest.approx(1e-3, rel=1e-2)
+
+
+def test_the_target_network_follows_only_when_told(learner, sample):
+    assert torch.equal(learner.target.weights, learner.online.weights)
+    start = learner.target.weights.clone()
+    for _ in range(2):
+        learner.update(sample, depth=1)
+    assert torch.equal(learner.target.weights, start)
+    assert not torch.equal(learner.online.weights, start)
+    learner.sync_target()
+    assert torch.equal(learner.target.weights, learner.online.weights)
+    learner.update(sample, depth=1)
+    assert not torch.equal(learner.target.weights, learner.online.weights)
+    assert learner.target.weights.grad is None
+
+
+def test_remembered_target_values_are_fresh_ones(learner, sample):
+    first = errors_of(learner, sample.transitions, 4).detach()
+    # The second step finds all values remembered, the third only some: order and batch differ.
+    learner.update(sample._replace(weights=np.zeros(5)), depth=1)
+    order = [4, 2, 0, 0, 3, 1]
+    shuffled = Sample(np.array(order), [sample.transitions[i] for i in order], np.zeros(len(order)))
+    _, errors = learner.update(shuffled, depth=1)
+    torch.testing.assert_close(errors, first[order], rtol=1e-4, atol=1e-4)
+    # After new weights they are forgotten.
+    with torch.no_grad():
+        learner.online.weights.mul_(0.5)
+    learner.sync_target()
+    fresh = errors_of(learner, sample.transitions, 4).detach()
+    _, errors = learner.update(sample._replace(weights=np.zeros(5)), depth=1)
+    torch.testing.assert_close(errors, fresh, rtol=1e-4, atol=1e-4)
+    assert (fresh - first).abs().max() > 1e-3
+
+
+# The loop
+
+
+def run(tasks, relations, policy, config, seed=0):
+    encoder = Encoder(relations["blocks"])
+    learner = Learner(policy(relations["blocks"], config.embedding_size), encoder, config)
+    replay = Replay(
+        config.replay_capacity, exponent=config.priority_exponent, weight=config.priority_weight
+    )
+    problems = [tasks["blocks"]["tower"], tasks["blocks"]["three"]]
+    return learner, replay, train(problems, learner, replay, Streams.from_seed(seed))
+
+
+def test_schedules_and_statistics_an_episode(tasks, relations, policy):
+    learner, replay, episodes = run(tasks, relations, policy, CONFIG)
+    seen = []
+    for stats in episodes:
+        (group,) = learner.optimizer.param_groups
+        seen.append((stats.episode, group["lr"], stats.learning_rate, stats.temperature))
+        assert torch.equal(learner.target.weights, learner.online.weights)
+        assert replay.faults() == []
+        assert stats.trajectories == 2
+        assert stats.transitions >= stats.parts > 0
+        assert stats.goal_size >= 1
+        assert stats.trajectory_length == pytest.approx(stats.transitions / stats.parts)
+    assert [x[0] for x in seen] == [1, 2, 3]
+    assert [x[1] for x in seen] == pytest.approx([1e-3, 5.05e-4, 1e-5])
+    assert [x[2] for x in seen] == pytest.approx([1e-3, 5.05e-4, 1e-5])
+    assert [x[3] for x in seen] == pytest.approx([1.0, 0.75, 0.5])
+
+
+def test_priorities_are_unweighted_errors(tasks, relations, policy):
+    config = dataclasses.replace(CONFIG, episodes=1, learning_rate=STILL, priority_weight=1.0)
+    learner, replay, episodes = run(tasks, relations, policy, config)
+    list(episodes)
+    expected = errors_of(learner, replay.transitions, config.layers).detach().abs().numpy() + 1e-6
+    priorities = replay.priorities[: len(replay)]
+    sampled = priorities != 1.0
+    assert sampled.any()
+    assert priorities[sampled].tolist() == pytest.approx(expected[sampled].tolist(), rel=1e-3)
+
+
+def test_nothing_to_learn_from(tasks, relations, policy):
+    # From its initial state nothing is ever reached: the goal holds at once.
+    config = dataclasses.replace(CONFIG, episodes=1)
+    encoder = Encoder(relations["roads"])
+    learner = Learner(policy(relations["roads"]), encoder, config)
+    before = learner.online.weights.detach().clone()
+    replay = Replay(10, exponent=0.6, weight=0.4)
+    (stats,) = train([tasks["roads"]["done"]], learner, replay, Streams.from_seed(0))
+    assert (stats.solved, stats.parts, stats.transitions, stats.loss) == (2, 0, 0, 0.0)
+    assert torch.equal(learner.online.weights, before)
+
+
+def test_training_goes_on_from_an_episode(tasks, relations, policy):
+    learner, replay, _ = run(tasks, relations, policy, CONFIG)
+    rest = train([tasks["blocks"]["three"]], learner, replay, Streams.from_seed(0), 2)
+    assert [stats.episode for stats in rest] == [3]
+
+
+def test_streams_do_not_shift_each_other():
+    one, other = Streams.from_seed(7), Streams.from_seed(7)
+    one.problems.random(100)
+    assert one.replay.random() == other.replay.random()
+    assert one.depth.random() != other.ties.random()
+    assert Streams.from_seed(8).replay.random() != Streams.from_seed(7).replay.random()
+
+
+GOLDEN = """
+import hashlib, sys
+from pathlib import Path
+import torch
+torch.set_num_threads(1)
+from regoal.config import LinearDecay, TrainConfig
+from regoal.learning.dqn import Learner, Streams, train
+from regoal.learning.replay import Replay
+from regoal.networks.encoding import Encoder, relations_of
+from regoal.networks.q_network import QNetwork
+from regoal.planning.schema import schema_of
+from regoal.planning.task import load_domain, load_task
+
+domain = load_domain(Path(sys.argv[1]))
+tasks = [load_task(domain, Path(path)) for path in sys.argv[2:]]
+relations = relations_of(schema_of(domain))
+still = LinearDecay(start=1e-3, end=1e-3, episodes=1)
+warm = LinearDecay(start=1.0, end=1.0, episodes=1)
+config = TrainConfig(episodes=2, embedding_size=16, layers=3, updates=3, batch_size=8, horizon=12,
+                     learning_rate=still, temperature=warm)
+network = QNetwork(relations, 16, seed=1)
+learner = Learner(network, Encoder(relations), config)
+replay = Replay(50, exponent=0.6, weight=0.4)
+for stats in train(tasks, learner, replay, Streams.from_seed(5)):
+    print(stats.parts, stats.transitions, stats.goal_size, stats.loss)
+print(hashlib.sha256(network.weights.detach().numpy().tobytes()).hexdigest())
+"""
+
+
+def test_the_same_weights_in_every_process(tasks):
+    problems = tasks["ferry"].values()
+    paths = [str(next(iter(problems)).domain.path), *(str(task.path) for task in problems)]
+    printed = []
+    for seed in ("0", "1"):
+        done = subprocess.run(
+            [sys.executable, "-c", GOLDEN, *paths],
+            env={**os.environ, "PYTHONHASHSEED": seed, "PYTHONPATH": os.pathsep.join(sys.path)},
+            capture_output=True, text=True, check=True,
+        )  # fmt: skip
+        printed.append(done.stdout)
+    assert printed[0] == printed[1]
+    *episodes, digest = printed[0].splitlines()
+    assert len(digest) == len(hashlib.sha256().hexdigest())
+    assert any(float(line.split()[-1]) > 0 for line in episodes)
+
+
+# Learning
+
+
+def random_towers(rng, blocks):
+    blocks = [f"b{i}" for i in range(blocks)]
+    rng.shuffle(blocks)
+    towers = [[blocks[0]]]
+    for block in blocks[1:]:
+        if rng.random() < 0.5:
+            towers.append([block])
+        else:
+            towers[-1].append(block)
+    return towers
+
+
+def blocks_problem(rng, blocks):
+    atoms = []
+    for tower in random_towers(rng, blocks):
+        atoms += [f"(ontable {tower[0]})", f"(clear {tower[-1]})"]
+        atoms += [f"(on {b} {a})" for a, b in pairwise(tower)]
+    goal = []
+    while not goal:
+        for tower in random_towers(rng, blocks):
+            goal += [f"(on {b} {a})" for a, b in pairwise(tower)]
+    names = " ".join(f"b{i}" for i in range(blocks))
+    return (
+        f"(define (problem p) (:domain blocks) (:objects {names})"
+        f" (:init {' '.join(atoms)} (handempty)) (:goal (and {' '.join(goal)})))"
+    )
+
+
+@pytest.mark.slow
+def test_a_policy_for_few_blocks_is_learnt(read_task, tasks, relations):
+    domain = tasks["blocks"]["tower"].domain.path.read_text(encoding="utf-8")
+    rng = random.Random(3)
+    training = [read_task(domain, blocks_problem(rng, 2 + i % 3)) for i in range(12)]
+    held_out = [read_task(domain, blocks_problem(rng, 3 + i % 3)) for i in range(15)]
+    config = TrainConfig(
+        episodes=60,
+        layers=8,
+        learning_rate=LinearDecay(start=2e-3, end=1e-4, episodes=60),
+        temperature=LinearDecay(start=1.0, end=0.2, episodes=40),
+        updates=16,
+        horizon=30,
+        hindsight="lifted",
+    )
+    encoder = Encoder(relations["blocks"])
+    network = QNetwork(relations["blocks"], 32, seed=1)
+    learner = Learner(network, encoder, config)
+    replay = Replay(1000, exponent=0.6, weight=0.4)
+    for stats in train(training, learner, replay, Streams.from_seed(1)):
+        assert np.isfinite(stats.loss)
+    ended = list(execute(network, encoder, held_out, layers=8, max_steps=40))
+    assert sum(x.outcome is Outcome.SOLVED for x in ended) == len(held_out)
