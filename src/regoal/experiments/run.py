@@ -163,7 +163,7 @@ def _prepared(settings: RunSettings, inputs: Inputs, tell: Tell) -> "_Run":
         if run.standing.best and not (out / POLICY).is_file():
             run.write_policy()
         tell(f"going on after episode {run.standing.episode}")
-    run_folder.forget_after(out, run.standing.episode, run.standing.validated)
+    run_folder.tidy(out, run.standing.episode, run.standing.validated)
     return run
 
 

@@ -85,8 +85,10 @@ def write_config(folder: Path, config: Mapping[str, object]) -> tuple[str, ...]:
     return notes
 
 
-def forget_after(folder: Path, episode: int, validated: int) -> None:
-    """Drop records of later episodes and validations, which a resumed run will repeat."""
+def tidy(folder: Path, episode: int, validated: int) -> None:
+    """Drop what a kill left: unfinished files, and records of what a resumed run will repeat."""
+    for path in folder.glob(".*.tmp"):
+        path.unlink()
     keep_episodes_before(folder / EPISODES, episode + 1)
     keep_episodes_before(folder / VALIDATION, validated + 1)
 

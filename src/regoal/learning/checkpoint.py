@@ -8,6 +8,7 @@ values, the encoder's and the lifter's are caches.
 The one before the newest is kept too, should the newest turn out damaged.
 """
 
+import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -96,7 +97,7 @@ def save_checkpoint(
 def read_checkpoint(path: Path) -> tuple[Checkpoint | None, tuple[str, ...]]:
     """The newest whole checkpoint, None where there has never been one, and notes for the user.
 
-    Raises `UsageError` where there are some but all are damaged.
+    A damaged newest one is set aside, lest it become the one before. Raises `UsageError` where there are some but all are damaged.
     """
     existing = [p for p in (path, _previous(path)) if p.exists()]
     notes: list[str] = []
@@ -108,6 +109,7 @@ def read_checkpoint(path: Path) -> tuple[Checkpoint | None, tuple[str, ...]]:
             continue
         extra = {k.removeprefix("extra/"): v for k, v in tensors.items() if k.startswith("extra/")}
         if notes:
+            path.replace(path.with_suffix(f".damaged{path.suffix}"))
             notes = [f"{path} is damaged; going on from the one before, {candidate.name}"]
         return Checkpoint(candidate, facts["record"], extra, facts, tensors), tuple(notes)
     if existing:
@@ -160,13 +162,14 @@ def _pack_replay(replay: Replay, tasks: Sequence[Task]) -> tuple[dict[str, Tenso
         "state_tasks": _integers([task_index[state.task] for state in states]),
         "set_sizes": _integers([len(part) for part in numbered]),
         "set_atoms": _integers([n for part in numbered for n in part]),
+        "atoms": _bytes(json.dumps([[atom.predicate, *atom.objects] for atom in atoms])),
         "priorities": torch.from_numpy(replay.priorities),
     }
-    return tensors, {
-        "atoms": [[atom.predicate, *atom.objects] for atom in atoms],
-        "next_slot": replay.next_slot,
-        "largest": replay.largest,
-    }
+    return tensors, {"next_slot": replay.next_slot, "largest": replay.largest}
+
+
+def _bytes(text: str) -> Tensor:
+    return torch.from_numpy(np.frombuffer(text.encode(), dtype=np.uint8).copy())
 
 
 def _integers(values: Sequence[Any]) -> Tensor:
@@ -176,7 +179,8 @@ def _integers(values: Sequence[Any]) -> Tensor:
 def _restore_replay(
     replay: Replay, tasks: Sequence[Task], content: Facts, tensors: dict[str, Tensor]
 ) -> None:
-    atoms = [Atom(predicate, tuple(objects)) for predicate, *objects in content["atoms"]]
+    table = json.loads(tensors["replay/atoms"].numpy().tobytes())
+    atoms = [Atom(predicate, tuple(objects)) for predicate, *objects in table]
     sizes = tensors["replay/set_sizes"].tolist()
     numbers = iter(tensors["replay/set_atoms"].tolist())
     sets = [[atoms[next(numbers)] for _ in range(size)] for size in sizes]

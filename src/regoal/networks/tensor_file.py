@@ -20,7 +20,7 @@ from regoal.errors import UsageError
 from regoal.files import write_bytes_atomically
 
 MOST_BYTES = 1 << 30
-MOST_HEADER_BYTES = 32 << 20
+MOST_HEADER_BYTES = 8 << 20
 KEY = "regoal"
 
 Facts = dict[str, Any]
