@@ -1,0 +1,133 @@
+"""regoal and the authors' stack side by side, in one run on the same problems and batches.
+
+Run `python -m benchmarks.compare [--out build/bench.json] [--quick]` on an otherwise idle machine.
+The standard comparison is made to take less than 15 minutes on two cores, `--quick` less than two
+(few repeats, two domains, 30 layers, no memory at 100 layers: to see that it works, not to cite).
+
+The two stacks take turns within every measure. Theirs runs with the number of threads, up to all
+cores, that is fastest for it in a short search before; ours with all cores, and with one thread as
+well. A row's `ratio` says how many times faster ours is; `spread` has quartiles and extremes.
+
+The optimisation step knows no target value before it (in an episode of ours many are known), and
+both stacks have met its states before, as in training. Exploration draws actions evenly. Peak
+memory is what two optimisation steps need above what the process held before. Episodes are not
+measured on the large domain, whose batches are of 4 instead of 32 transitions.
+"""
+
+import argparse
+import json
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from benchmarks import machine, peak
+from benchmarks.measures import MEASURES, QUICK, Measure, best_threads, ratio, repeat, summary
+from benchmarks.ours import Ours
+from benchmarks.theirs import Theirs
+from benchmarks.work import DOMAINS, LARGE, Stack, Work, prepare
+from regoal.files import write_text_atomically
+
+LAYERS = (30, 100)
+Row = dict[str, Any]
+
+
+def compare(work: Work, layers: int, *, quick: bool, with_encoding: bool) -> Iterator[Row]:
+    """The rows of one domain at one depth."""
+    cores = machine.cores()
+    theirs = Theirs(work, layers)
+    stacks: dict[str, tuple[Stack, int]] = {
+        "ours": (Ours(work, layers), cores),
+        "ours_one_thread": (Ours(work, layers), 1),
+    }
+    threads: dict[str, int] = {}
+    for measure in _chosen(work, with_encoding=with_encoding):
+        budget = QUICK if quick else measure.budget
+        known = threads.get(measure.threads_of or "")
+        threads[measure.name] = known or best_threads(measure, theirs, cores)
+        timings = repeat(measure, stacks | {"theirs": (theirs, threads[measure.name])}, budget)
+        spread = {
+            name: summary(found, per_second=measure.per_second) for name, found in timings.items()
+        }
+        yield {
+            **_row(work, layers, measure.name, {n: s.pop("median") for n, s in spread.items()}),
+            "unit": measure.unit,
+            "threads": {"ours": cores, "theirs": threads[measure.name]},
+            "spread": spread,
+        }
+
+
+def _chosen(work: Work, *, with_encoding: bool) -> list[Measure]:
+    return [
+        measure
+        for measure in MEASURES
+        if (with_encoding or not measure.name.startswith("encode"))
+        and (work.name != LARGE or measure.name != "episode")
+    ]
+
+
+def _row(work: Work, layers: int, measure: str, medians: dict[str, float]) -> Row:
+    per_second = measure.endswith("per_second")
+    ours, theirs = medians["ours"], medians["theirs"]
+    row: Row = {
+        "domain": work.name,
+        "layers": layers,
+        "measure": measure,
+        "ours": ours,
+        "theirs": theirs,
+        "ratio": ratio(ours, theirs, per_second=per_second),
+        "batch": work.batch_size,
+    }
+    if (single := medians.get("ours_one_thread")) is not None:
+        row["ours_one_thread"] = single
+        row["ratio_one_thread"] = ratio(single, theirs, per_second=per_second)
+    return row
+
+
+def memory_row(work: Work, layers: int) -> Row:
+    """Peak memory of optimisation steps, each stack in a process of its own."""
+    peaks = {side: peak.measured(side, work.name, layers) for side in ("ours", "theirs")}
+    return {**_row(work, layers, "peak_memory", peaks), "unit": "MB"}
+
+
+def measured_rows(domains: Sequence[str], depths: Sequence[int], *, quick: bool) -> Iterator[Row]:
+    """All rows of the comparison, one after the other."""
+    for domain in domains:
+        with tempfile.TemporaryDirectory() as folder:
+            work = prepare(domain, Path(folder))
+            for layers in depths:
+                yield from compare(work, layers, quick=quick, with_encoding=layers == depths[0])
+                yield memory_row(work, layers)
+
+
+def main() -> None:
+    """Measure, print a line a row, and keep the JSON file complete after each."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--out", type=Path, default=Path("build/bench.json"))
+    parser.add_argument("--quick", action="store_true", help="see that it works, in two minutes")
+    parser.add_argument("--domains", nargs="+", choices=DOMAINS, help="these only")
+    parser.add_argument("--layers", nargs="+", type=int, help="these depths only")
+    arguments = parser.parse_args()
+    quick = arguments.quick
+    domains = arguments.domains or (("blocks", LARGE) if quick else DOMAINS)
+    depths = arguments.layers or (LAYERS[:1] if quick else LAYERS)
+    arguments.out.parent.mkdir(parents=True, exist_ok=True)
+    record = machine.description() | {"quick": quick, "rows": []}
+    start = time.perf_counter()
+    for row in measured_rows(domains, depths, quick=quick):
+        record["rows"].append(row)
+        record["seconds"] = round(time.perf_counter() - start, 1)
+        write_text_atomically(arguments.out, json.dumps(record, indent=1) + "\n")
+        print(
+            f"{row['domain']:15} {row['layers']:4} {row['measure']:24} ours {row['ours']:10.4g}"
+            f"  theirs {row['theirs']:10.4g} {row['unit']:4} {row['ratio']:7.1f} times"
+            f"  [{record['seconds']:.0f} s]",
+            flush=True,
+        )
+
+
+if __name__ == "__main__":
+    main()

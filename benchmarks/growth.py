@@ -1,0 +1,163 @@
+"""How the time of one optimisation step grows with the problem and with the batch.
+
+Run `python -m benchmarks.growth [--out build/growth] [--largest 1000]`: writes a JSON file and a
+figure, in a few minutes. Objects: batches of 8 transitions of one problem with 10 to 1000 objects,
+balls of Gripper or cells of Visitall. Batch: 1 to 256 transitions of Blocks' training problems.
+Both are drawn against the atoms of the online network's input, on axes where a line through the
+origin has slope 1. 30 layers, no target value known before, one thread.
+"""
+
+import argparse
+import json
+import math
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import numpy as np
+import torch
+
+from benchmarks import machine
+from benchmarks.work import draw_batches, prepare, random_walk
+from regoal.config import TrainConfig
+from regoal.domains import gripper, visitall
+from regoal.domains.splits import domain_pddl
+from regoal.files import write_text_atomically
+from regoal.learning.dqn import Learner
+from regoal.learning.replay import Sample
+from regoal.learning.trajectory import Transition
+from regoal.networks import native
+from regoal.networks.encoding import Encoder, relations_of
+from regoal.networks.q_network import QNetwork
+from regoal.planning.schema import schema_of
+from regoal.planning.task import Task, load_domain, load_task
+
+LAYERS = 30
+OBJECTS = (10, 18, 32, 56, 100, 178, 316, 562, 1000)
+BATCHES = (1, 2, 4, 8, 16, 32, 64, 128, 256)
+REPEATS = 5
+Point = dict[str, float]
+
+
+def step_time(transitions: Sequence[Transition]) -> Point:
+    """Atoms of the input and seconds of one optimisation step on these transitions."""
+    relations = relations_of(schema_of(transitions[0].state.task.domain))
+    encoder, config = Encoder(relations), TrainConfig(layers=LAYERS)
+    learner = Learner(QNetwork(relations, config.embedding_size, seed=0), encoder, config)
+    batch = encoder.batch((t.state, t.goal) for t in transitions)
+    size = len(transitions)
+    sample = Sample(np.arange(size), list(transitions), np.ones(size))
+    seconds = []
+    for _ in range(REPEATS + 1):  # the first one encodes and takes memory: left out
+        learner.sync_target()
+        start = time.perf_counter()
+        learner.update(sample, LAYERS // 2)
+        seconds.append(time.perf_counter() - start)
+    return {
+        "batch": size,
+        "objects": len(transitions[0].state.task.objects),
+        "nodes": batch.nodes,
+        "atoms": int(batch.counts.sum()),
+        "seconds": float(np.median(seconds[1:])),
+        "fastest": min(seconds[1:]),
+        "slowest": max(seconds[1:]),
+    }
+
+
+def by_objects(domain: str, largest: int) -> Iterator[Point]:
+    """One point a problem size; walks are short, so that most of their atoms are the problem's."""
+    for objects in (n for n in OBJECTS if n <= largest):
+        with tempfile.TemporaryDirectory() as folder:
+            task = sized_task(domain, objects, Path(folder))
+            rng = np.random.default_rng(0)
+            walks = [random_walk(task, 20, rng) for _ in range(8)]
+            yield step_time(draw_batches(walks, 1, 8, rng)[0])
+
+
+def sized_task(domain: str, objects: int, folder: Path) -> Task:
+    """A problem with about this many objects."""
+    if domain == "gripper":
+        instance = gripper.generate(Random(0), balls=objects - 4)
+    else:
+        instance = visitall.generate(Random(0), side=round(math.sqrt(objects)))
+    for name, text in (("domain", domain_pddl(domain)), ("problem", instance.to_pddl())):
+        write_text_atomically(folder / f"{name}.pddl", text)
+    return load_task(load_domain(folder / "domain.pddl"), folder / "problem.pddl")
+
+
+def by_batch() -> Iterator[Point]:
+    """One point a batch size."""
+    with tempfile.TemporaryDirectory() as folder:
+        work = prepare("blocks", Path(folder))
+        rng = np.random.default_rng(0)
+        for size in BATCHES:
+            yield step_time(draw_batches(work.walks, 1, size, rng)[0])
+
+
+def slope(points: Sequence[Point]) -> float:
+    """The power of atoms with which the time grows, by least squares over the larger half.
+
+    In small batches what each call costs at all hides the growth.
+
+    >>> points = [{"atoms": float(n), "seconds": 1e-6 * n} for n in (1, 10, 100, 1000)]
+    >>> round(slope(points), 3)
+    1.0
+    """
+    larger = points[len(points) // 2 :]
+    x, y = (np.log([p[key] for p in larger]) for key in ("atoms", "seconds"))
+    return float(np.polyfit(x, y, 1)[0])
+
+
+def draw(series: dict[str, list[Point]], out: Path) -> None:
+    """Seconds against atoms, a line a series."""
+    import matplotlib as mpl
+
+    mpl.use("agg")
+    from matplotlib import pyplot as plt
+
+    figure, axes = plt.subplots(figsize=(5.5, 4), layout="constrained")
+    for (name, points), marker in zip(series.items(), "os^", strict=True):
+        axes.plot(
+            [p["atoms"] for p in points], [1000 * p["seconds"] for p in points],
+            marker=marker, label=f"{name}: slope {slope(points):.2f}",
+        )  # fmt: skip
+    axes.set(xscale="log", yscale="log", xlabel="atoms in the batch's input")
+    axes.set(ylabel="one optimisation step, ms", title=f"{LAYERS} layers, one thread")
+    axes.grid(color="#e6e6e6", linewidth=0.6)
+    axes.legend(frameon=False)
+    figure.savefig(out, dpi=150)
+    plt.close(figure)
+
+
+def main() -> None:
+    """Measure, print, and write the JSON file and the figure."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--out", type=Path, default=Path("build/growth"), help="without ending")
+    parser.add_argument("--largest", type=int, default=OBJECTS[-1], help="objects at most")
+    arguments = parser.parse_args()
+    torch.set_num_threads(1)
+    native.use_threads(1)
+    series: dict[str, list[Point]] = {}
+    record: dict[str, Any] = machine.description() | {"layers": LAYERS, "series": series}
+    for name, points in (
+        ("Gripper, 10 to 1000 objects", by_objects("gripper", arguments.largest)),
+        ("Visitall, 10 to 1000 objects", by_objects("visitall", arguments.largest)),
+        ("Blocks, batch 1 to 256", by_batch()),
+    ):
+        series[name] = []
+        for point in points:
+            series[name].append(point)
+            print(f"{name:30} {point['atoms']:8.0f} atoms {1000 * point['seconds']:9.2f} ms")
+    record["slopes"] = {name: slope(points) for name, points in series.items()}
+    arguments.out.parent.mkdir(parents=True, exist_ok=True)
+    write_text_atomically(arguments.out.with_suffix(".json"), json.dumps(record, indent=1) + "\n")
+    draw(series, arguments.out.with_suffix(".png"))
+
+
+if __name__ == "__main__":
+    main()

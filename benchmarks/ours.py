@@ -1,0 +1,120 @@
+"""regoal as the benchmark drives it."""
+
+import time
+
+import numpy as np
+import torch
+
+from benchmarks.work import UNIFORM, Timed, Work, actions_of
+from regoal.evaluation.execution import execute
+from regoal.learning.dqn import Learner, Streams, train
+from regoal.learning.replay import Replay, Sample
+from regoal.learning.rollout import rollout
+from regoal.networks import native
+from regoal.networks.encoding import Encoder, relations_of
+from regoal.networks.q_network import QNetwork
+from regoal.planning.goals import Goal
+from regoal.planning.schema import schema_of
+from regoal.planning.task import State
+
+
+class Ours:
+    """The learner, encoder and training loop of regoal on one `Work`."""
+
+    def __init__(self, work: Work, layers: int, seed: int = 0) -> None:
+        self.work = work
+        self.config = work.config(layers)
+        self.relations = relations_of(schema_of(work.tasks[0].domain))
+        network = QNetwork(self.relations, self.config.embedding_size, seed=seed)
+        self.learner = Learner(network, Encoder(self.relations), self.config)
+        config = self.config
+        self.replay = Replay(
+            config.replay_capacity, exponent=config.priority_exponent, weight=config.priority_weight
+        )
+        self.training = train(work.tasks, self.learner, self.replay, Streams.from_seed(seed))
+        self.rng = np.random.default_rng(seed)
+        self._actions = [actions_of(walk) for walk in work.walks]
+        self._seen: tuple[Encoder, list[tuple[State, Goal]]]
+        for batch in work.batches:
+            self.learner.encoder.batch((t.state, t.goal) for t in batch)
+            self.learner.encoder.batch((t.next_state, t.goal) for t in batch)
+
+    def use_threads(self, count: int) -> None:
+        """The kernel's threads; torch's own operations are too small for more than one."""
+        torch.set_num_threads(1)
+        native.use_threads(count)
+
+    def optimise(self, turn: int) -> Timed:
+        """One `Learner.update`; states are encoded already, as exploration has met them."""
+        transitions = self.work.batches[turn % len(self.work.batches)]
+        size = len(transitions)
+        sample = Sample(np.arange(size), list(transitions), np.ones(size))
+        depth = self.work.depth(turn, self.config.layers)
+        self.learner.sync_target()
+        start = time.perf_counter()
+        self.learner.update(sample, depth)
+        return Timed(time.perf_counter() - start, 1)
+
+    def explore(self, steps: int) -> Timed:
+        """One rollout; a unit is one action in each trajectory."""
+        start = time.perf_counter()
+        trajectories = rollout(
+            [self.work.tasks[i] for i in self.work.explored],
+            self.learner.q_values,
+            self.learner.encoder,
+            temperature=UNIFORM,
+            horizon=steps,
+            rng=self.rng,
+        )
+        seconds = time.perf_counter() - start
+        return Timed(seconds, max(map(len, trajectories)), sum(map(len, trajectories)))
+
+    def warm_up_episode(self) -> None:
+        """One whole episode."""
+        next(self.training)
+
+    def episode(self) -> Timed:
+        """The next episode of `train`."""
+        start = time.perf_counter()
+        stats = next(self.training)
+        return Timed(time.perf_counter() - start, 1, stats.transitions)
+
+    def greedy(self, steps: int) -> Timed:
+        """`execute` with weights whose Q-values differ, so that the choice is not always the first.
+
+        A fresh encoder: a test problem's states are met once.
+        """
+        network = QNetwork(self.relations, self.config.embedding_size, seed=0)
+        readout = network.layout.parts(network.weights.data)["readout.weight_out"]
+        readout.normal_(generator=torch.Generator().manual_seed(0))
+        encoder = Encoder(self.relations)
+        tasks, layers = self.work.test_tasks, self.config.layers
+        start = time.perf_counter()
+        ended = list(execute(network, encoder, tasks, layers=layers, max_steps=steps))
+        seconds = time.perf_counter() - start
+        taken = sum(len(execution.actions) for execution in ended)
+        return Timed(seconds, taken, taken)
+
+    def encode(self) -> Timed:
+        """New state objects and a fresh encoder that knows the tasks' fixed part only."""
+        encoder = Encoder(self.relations)
+        pairs = []
+        for i, actions in enumerate(self._actions):
+            state = self.work.walks[i].states[0]
+            task = state.task
+            encoder.state(state)
+            for j, action in enumerate(actions):
+                state = task.successor(state, action)
+                if (i, j) in self.work.encoded:
+                    pairs.append((state, task.goal))
+        self._seen = encoder, pairs
+        return self.encode_again()
+
+    def encode_again(self) -> Timed:
+        """The same states; the encoder remembers them now."""
+        encoder, pairs = self._seen
+        size = self.work.batch_size
+        start = time.perf_counter()
+        for i in range(0, len(pairs), size):
+            encoder.batch(pairs[i : i + size])
+        return Timed(time.perf_counter() - start, len(pairs))
