@@ -203,7 +203,7 @@ class Plan:
         return self._plan() if code is None else code
 
     def _plan(self) -> int:
-        from regoal.evaluation.testing import TestSettings, solve, use_threads
+        from regoal.evaluation.testing import TestSettings, solve, unread_goals, use_threads
         from regoal.networks.policy_file import find_policy, load_policy, policy_encoder
         from regoal.planning.plans import prepare_plan_file, write_plan
         from regoal.planning.task import load_domain, load_task
@@ -213,9 +213,9 @@ class Plan:
         policy = load_policy(find_policy(self.policy))
         domain = load_domain(self.domain)
         encoder, notes = policy_encoder(policy, domain)
-        for note in notes:
-            print(note)
         task = load_task(domain, self.problem)
+        for note in (*notes, *unread_goals(encoder, [task])):
+            print(note)
         layers = policy.layers if self.layers is None else self.layers
         settings = TestSettings(layers=layers, max_steps=self.max_steps)
         found = solve(policy, encoder, task, settings)

@@ -66,6 +66,8 @@ def evaluate(
         for note in notes:
             tell(note)
         tasks = [load_task(domain, problem) for _, problem in named]
+        for note in unread_goals(encoder, tasks):
+            tell(note)
         names = {id(task): name for task, (name, _) in zip(tasks, named, strict=True)}
         for execution in _executions(policy, encoder, tasks, settings):
             yield _result(execution, names[id(execution.task)], method_of(policy), settings.plans)
@@ -92,6 +94,14 @@ def solve(policy: Policy, encoder: Encoder, task: Task, settings: TestSettings) 
     if execution.outcome is Outcome.SOLVED:
         return Attempt(execution.actions, "", execution.seconds)
     return Attempt(None, _why(execution), execution.seconds)
+
+
+def unread_goals(encoder: Encoder, tasks: Sequence[Task]) -> list[str]:
+    """What to tell where goals have literals that the policy has never met and does not see."""
+    names = sorted(set().union(*(encoder.unread(task.goal) for task in tasks)))
+    if not names:
+        return []
+    return [f"the policy was trained without goals on {', '.join(names)}, and does not see such"]
 
 
 def _executions(

@@ -252,7 +252,7 @@ class _Run:
             return False
         kept = standing.judge(validation, self.training.streams.ties)
         if kept:
-            self.best_weights = self.network.weights.detach().clone()
+            self.best_weights = self.training.learner.trained_weights()
             self.write_policy()
         seconds = time.monotonic() - start
         standing.elapsed_s = time.monotonic() - self.started
@@ -305,6 +305,7 @@ class _Run:
         network = QNetwork(self.network.relations, config.embedding_size, seed=0)
         with torch.no_grad():
             network.weights.copy_(self.best_weights)
+        network = network.without_silent_relations()
         facts = {
             "domain": self.settings.name,
             "preset": self.settings.preset,

@@ -81,6 +81,21 @@ class Learner:
         self.target.load_state_dict(self.online.state_dict())
         self._target_values.clear()
 
+    def trained_weights(self) -> Tensor:
+        """A copy of the online weights, zero for the relations that no update has touched yet.
+
+        Their random weights would only disturb: think of goals with predicates that no training
+        goal has.
+        """
+        weights, layout = self.online.weights.detach().clone(), self.online.layout
+        moments = self.optimizer.state[self.online.weights].get("exp_avg_sq")
+        for i in range(len(layout.arities)):
+            touched = moments is not None and layout.part(moments, f"message.{i}.bias_out").any()
+            if not touched:
+                for part in layout.mlp(weights, f"message.{i}"):
+                    part.zero_()
+        return weights
+
     def q_values(self, pairs: Sequence[tuple[State, Goal]]) -> list[Tensor]:
         """Q-values of every applicable action of each pair, from the online network."""
         return self.online.q_values(self.encoder.batch(pairs), self.config.layers)

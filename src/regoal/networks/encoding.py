@@ -204,6 +204,15 @@ class Encoder:
             self._remembered -= self._states.popitem(last=False)[1].numbers
         return encoded
 
+    def unread(self, goal: Goal) -> set[str]:
+        """The predicates of a goal's literals that have no relation and so are left out."""
+        kinds = {True: "goal", False: "goal-not"}
+        return {
+            atom.predicate
+            for atom, positive in goal.literals()
+            if (kinds[positive], atom.predicate) not in self._index
+        }
+
     def goal(self, goal: Goal, state: State) -> Encoded:
         """The goal's literals for a state with the same objects."""
         known = self._goals.get((state.task, goal))
@@ -261,7 +270,7 @@ class Encoder:
         for name in nullary:
             self._add_atom(rows, "state", Atom(name, ()), task, nodes)
         for node, action in enumerate(actions, start=len(task.objects)):
-            if action is not DUMMY_ACTION:
+            if action is not DUMMY_ACTION and ("action", action.name) in self._index:
                 arguments = [task.object_index[name] for name in action.objects]
                 if action.name in self._order:
                     arguments = [arguments[i] for i in self._order[action.name]]

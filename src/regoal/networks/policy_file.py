@@ -34,6 +34,7 @@ class Policy:
     """A learnt network, the domain it was learnt on, and how it is to be run."""
 
     network: QNetwork
+    """With the relations that training has met; it does not look at atoms of others."""
     schema: Schema
     layers: int
     """Rounds of message passing."""
@@ -73,14 +74,15 @@ def load_policy(path: Path) -> Policy:
         raise UsageError(f"{path} does not describe a policy ({error!r}); use another copy.") from (
             error
         )
-    if sorted(relations) != sorted(relations_of(schema)) or not 1 <= layers <= MOST_LAYERS:
+    possible, different = set(relations_of(schema)), len(set(relations)) == len(relations)
+    if not (different and possible.issuperset(relations) and 1 <= layers <= MOST_LAYERS):
         raise UsageError(f"{path} is no sound policy: its network does not suit its domain.")
     network = _network(path, relations, size, tensors)
     return Policy(network, schema, layers, training)
 
 
 def policy_encoder(
-    policy: Policy, domain: Domain, *, remember: int = 20_000
+    policy: Policy, domain: Domain, *, remember: int = 2_000_000
 ) -> tuple[Encoder, tuple[str, ...]]:
     """The encoder with which a policy reads a domain, and what to say to the user about it.
 

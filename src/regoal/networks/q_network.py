@@ -31,8 +31,28 @@ class QNetwork(nn.Module):
         with torch.inference_mode():
             return list(self(batch, [layers])[0].split(batch.action_counts))
 
+    def without_silent_relations(self) -> "QNetwork":
+        """The same network without the relations whose messages' weights are all zero."""
+        arities = range(len(self.relations))
+        kept = [i for i in arities if bool(self.layout.part(self.weights, _last(i)).any())]
+        smaller = QNetwork([self.relations[i] for i in kept], self.layout.size, seed=0)
+        ours = self.layout.parts(self.weights.detach())
+        with torch.no_grad():
+            for name, part in smaller.layout.parts(smaller.weights).items():
+                owner, _, rest = name.partition(".")
+                if owner == "message":
+                    number, _, field = rest.partition(".")
+                    part.copy_(ours[f"message.{kept[int(number)]}.{field}"])
+                else:
+                    part.copy_(ours[name])
+        return smaller
+
     def _read_out(self, f: Tensor, batch: Batch) -> Tensor:
         objects = f.new_zeros(len(batch.action_counts), self.layout.size)
         objects = objects.index_add(0, batch.object_instance, f[batch.object_nodes])
         pairs = torch.cat((f[batch.action_nodes], objects[batch.action_instance]), dim=1)
         return apply_mlp(self.layout.mlp(self.weights, "readout"), pairs).squeeze(1)
+
+
+def _last(relation: int) -> str:
+    return f"message.{relation}.bias_out"
