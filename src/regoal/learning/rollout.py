@@ -40,11 +40,10 @@ def rollout(
             break
         values = q_values([(states[i][-1], tasks[i].goal) for i in active])
         for i, q in zip(active, values, strict=True):
-            successors = _successors(tasks[i], states[i][-1], encoder)
-            odds = boltzmann(q, temperature) * _new(successors, set(states[i]))
-            action = int(rng.choice(len(odds), p=odds / odds.sum()))
+            odds = boltzmann(q, temperature)
+            action, after = _step(tasks[i], states[i], odds, encoder, rng)
             actions[i].append(action)
-            states[i].append(successors[action])
+            states[i].append(after)
         active = [i for i in active if not _ended(tasks[i], states[i][-1], encoder)]
     return [
         Trajectory(tuple(s), tuple(a), task.goal)
@@ -52,14 +51,28 @@ def rollout(
     ]
 
 
-def _successors(task: Task, state: State, encoder: Encoder) -> list[State]:
-    return [task.successor(state, action) for action in encoder.state(state).actions]
+def _step(
+    task: Task,
+    states: Sequence[State],
+    odds: npt.NDArray[np.float64],
+    encoder: Encoder,
+    rng: np.random.Generator,
+) -> tuple[int, State]:
+    """An action and its successor, drawn among those whose successor is new, else among all.
 
-
-def _new(successors: Sequence[State], visited: set[State]) -> npt.NDArray[np.float64]:
-    """1 for successors not visited before, else 0; all 1 where every one was."""
-    new = np.array([state not in visited for state in successors], dtype=np.float64)
-    return new if new.any() else np.ones_like(new)
+    Actions are drawn one after the other without the rejected ones, which gives the same odds as
+    looking at every successor first.
+    """
+    applicable = encoder.state(states[-1]).actions
+    visited, left = set(states), odds.copy()
+    while left.sum() > 0:
+        action = int(rng.choice(len(left), p=left / left.sum()))
+        after = task.successor(states[-1], applicable[action])
+        if after not in visited:
+            return action, after
+        left[action] = 0.0
+    action = int(rng.choice(len(odds), p=odds))
+    return action, task.successor(states[-1], applicable[action])
 
 
 def _ended(task: Task, state: State, encoder: Encoder) -> bool:
