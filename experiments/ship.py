@@ -1,0 +1,24 @@
+"""Copy the policies of a sweep into the package: `python -m experiments.ship runs/shipped`."""
+
+import shutil
+import sys
+from pathlib import Path
+
+from regoal.experiments.run_dir import POLICY
+from regoal.networks.policy_file import load_policy
+
+POLICIES = Path(__file__).parent.parent / "src" / "regoal" / "policies"
+
+
+def main() -> None:
+    """Copy `RUNS/DOMAIN/HINDSIGHT/SEED/policy.safetensors` to `policies/DOMAIN.safetensors`."""
+    POLICIES.mkdir(exist_ok=True)
+    for path in sorted(Path(sys.argv[1]).glob(f"*/*/*/{POLICY}")):
+        domain = path.parts[-4]
+        facts = load_policy(path).facts
+        shutil.copyfile(path, POLICIES / f"{domain}.safetensors")
+        print(domain, facts["validation"])
+
+
+if __name__ == "__main__":
+    main()
