@@ -202,8 +202,6 @@ class _Run:
     def __post_init__(self) -> None:
         self.out, self.config = self.settings.out, self.settings.config
         self.network = self.training.learner.online
-        self.encoder = Encoder(self.network.relations, remember=2_000_000)
-        """For validation, so that its many states do not drive out those of training."""
 
     def go(self, interrupt: Interrupt) -> RunSummary:
         """Train to the end, or to an interrupt."""
@@ -243,7 +241,6 @@ class _Run:
         validation = validate(
             standing.episode,
             self.network,
-            self.encoder,
             self.validation,
             self.config,
             lambda: bool(interrupt),

@@ -51,17 +51,19 @@ class Validation:
 def validate(
     episode: int,
     network: QNetwork,
-    encoder: Encoder,
     tasks: Sequence[Task],
     config: TrainConfig,
     stop: Callable[[], bool],
 ) -> Validation | None:
-    """Execute the policy greedily on every problem; None if `stop` ended it."""
+    """Execute the policy greedily on every problem; None if `stop` ended it.
+
+    Tasks and encoder are used once, so that the many states of a validation are not kept.
+    """
     done = list(
         execute(
             network,
-            encoder,
-            tasks,
+            Encoder(network.relations, remember=2_000_000),
+            [task.renewed() for task in tasks],
             layers=config.layers,
             max_steps=config.validation_steps,
             stop=stop,

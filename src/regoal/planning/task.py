@@ -162,6 +162,13 @@ class Task:
     def __repr__(self) -> str:
         return f"Task({self.path})"
 
+    def renewed(self) -> "Task":
+        """The same task afresh. The library keeps every state that a task ever met, this one none.
+
+        States of the two never equal each other.
+        """
+        return Task(self.domain, self._text, pymimir.Problem(self.domain.native, self._text.text))
+
     @cached_property
     def object_index(self) -> dict[str, int]:
         """Position of each object in `objects`."""
