@@ -2,7 +2,7 @@
 
 Run `python -m benchmarks.compare [--out build/bench.json] [--quick]` on an otherwise idle machine.
 The standard comparison is made to take less than 15 minutes on two cores, `--quick` less than two
-(few repeats, two domains, 30 layers, no memory at 100 layers: to see that it works, not to cite).
+(one repeat, one thread for theirs, two domains, 30 layers: to see that it works, not to cite).
 
 The two stacks take turns within every measure. Theirs runs with the number of threads, up to all
 cores, that is fastest for it in a short search before; ours with all cores, and with one thread as
@@ -45,7 +45,7 @@ def compare(work: Work, layers: int, *, quick: bool, with_encoding: bool) -> Ite
     for measure in _chosen(work, with_encoding=with_encoding):
         budget = QUICK if quick else measure.budget
         known = threads.get(measure.threads_of or "")
-        threads[measure.name] = known or best_threads(measure, theirs, cores)
+        threads[measure.name] = known or best_threads(measure, theirs, 1 if quick else cores)
         timings = repeat(measure, stacks | {"theirs": (theirs, threads[measure.name])}, budget)
         spread = {
             name: summary(found, per_second=measure.per_second) for name, found in timings.items()

@@ -25,7 +25,7 @@ SIDE_BY_SIDE = 4
 """Trajectories explored beside each other (paper, "Hyperparameters")."""
 GREEDY_PROBLEMS = 8
 WALKS = 32
-ENCODED = 256
+ENCODED = 64
 """States at most that encoding is timed on."""
 LARGE_BATCH = 4
 UNIFORM = 1000.0
