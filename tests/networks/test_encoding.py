@@ -94,6 +94,7 @@ def test_types_constants_static_atoms_and_negative_goals(tasks, encoders):
     assert rows["type", "place"] == [(0,), (1,), (2,)]
     assert rows["type", "vehicle"] == [(3,), (4,)]
     assert rows["type", "car"] == [(3,)]
+    assert rows["constant", "depot"] == [(0,)]
     assert not any(name == "object" for _, name in rows)
     assert rows["state", "route"] == [(0, 1), (1, 2), (2, 1)]
     assert rows["state", "fee"] == [(2,)]

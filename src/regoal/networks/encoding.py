@@ -5,7 +5,8 @@ Predictions"): the state's atoms, one atom P_A(o_a, o_1, ..., o_n) an applicable
 goal's atoms under predicates of their own. Nodes are the task's objects, then one an action.
 
 A 0-ary atom has no argument to send a message to, so that it holds for every node: it becomes
-one unary atom a node. Types are unary relations. Names never meet, since a relation is a pair
+one unary atom a node. Types are unary relations, and so is each constant of the domain, as
+actions may refer to it by name. Names never meet, since a relation is a pair
 (kind, name).
 
 Shapes by letter: A atoms of one relation, K its arity, M arguments of all atoms, N nodes,
@@ -13,7 +14,7 @@ B instances.
 """
 
 from collections import OrderedDict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import NamedTuple
@@ -24,7 +25,7 @@ import torch
 from torch import Tensor
 
 from regoal.planning.goals import Atom, Goal
-from regoal.planning.schema import Matching, Schema
+from regoal.planning.schema import Matching, Schema, Symbol
 from regoal.planning.task import DUMMY_ACTION, GroundAction, State, Task
 
 Longs = npt.NDArray[np.int64]
@@ -38,7 +39,7 @@ class Relation(NamedTuple):
     """A relation symbol of the network's input."""
 
     kind: str
-    """`type`, `state`, `action`, `goal` or `goal-not` (a negative goal literal)."""
+    """`type`, `constant`, `state`, `action`, `goal` or `goal-not` (a negative goal literal)."""
     name: str
     arity: int
     """Arguments in the input: an action's own node counts, a 0-ary predicate has one (a node)."""
@@ -134,6 +135,7 @@ def relations_of(schema: Schema) -> tuple[Relation, ...]:
     predicates = [s for s in schema.used_symbols if s.kind == "predicate"]
     return (
         *(Relation("type", s.name, 1) for s in types),
+        *(Relation("constant", name, 1) for name in sorted(schema.constants)),
         *(Relation("state", s.name, max(s.arity, 1)) for s in predicates),
         *(Relation("action", name, n + 1) for name, n in sorted(schema.action_arities.items())),
         *(Relation("goal", s.name, max(s.arity, 1)) for s in predicates),
@@ -150,20 +152,26 @@ def index_of(
     """
     if matching is None:
         return {(r.kind, r.name): i for i, r in enumerate(relations)}
-    index = {}
-    for i, relation in enumerate(relations):
-        if relation.kind == "action":
-            index["action", matching.actions[relation.name]] = i
-            continue
-        kind = "type" if relation.kind == "type" else "predicate"
-        for ours, theirs in matching.symbols.items():
-            if (ours.kind, ours.name) != (kind, relation.name):
-                continue
-            if relation.kind in ("type", "state"):
-                index["type" if theirs.kind == "type" else "state", theirs.name] = i
-            elif theirs.kind == "predicate":  # a goal names no type; a predicate may share its name
-                index[relation.kind, theirs.name] = i
-    return index
+    symbols = {(ours.kind, ours.name): theirs for ours, theirs in matching.symbols.items()}
+    keys = ((i, _renamed(relation, matching, symbols)) for i, relation in enumerate(relations))
+    return {key: i for i, key in keys if key is not None}
+
+
+def _renamed(
+    relation: Relation, matching: Matching, symbols: Mapping[tuple[str, str], Symbol]
+) -> tuple[str, str] | None:
+    """Kind and name of a policy's relation in the matched domain; None where it has none."""
+    if relation.kind == "constant":
+        return relation.kind, relation.name
+    if relation.kind == "action":
+        return relation.kind, matching.actions[relation.name]
+    theirs = symbols.get(("type" if relation.kind == "type" else "predicate", relation.name))
+    if theirs is None:
+        return None
+    if relation.kind in ("type", "state"):
+        return "type" if theirs.kind == "type" else "state", theirs.name
+    # A goal names no type; a predicate may share its name.
+    return (relation.kind, theirs.name) if theirs.kind == "predicate" else None
 
 
 class Encoder:
@@ -284,6 +292,8 @@ class Encoder:
             for name, types in task.types_of.items():
                 for of_type in types:
                     self._add_atom(rows, "type", Atom(of_type, (name,)), task, ())
+            for name in sorted(task.domain.constants):
+                self._add_atom(rows, "constant", Atom(name, (name,)), task, ())
             static = sorted(task.static_atoms)
             for atom in static:
                 if atom.objects:
