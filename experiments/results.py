@@ -1,0 +1,91 @@
+"""Collect finished runs under `results/`: `python -m experiments.results RUNS...`.
+
+Each run leaves its configuration, its records and its figure in `results/DOMAIN/METHOD/SEED/`;
+`results/coverage.csv` has a row for each domain and method of all that is there.
+"""
+
+import csv
+import io
+import shutil
+import statistics
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from regoal.experiments.run_dir import (
+    CONFIG,
+    EPISODES,
+    RESULTS,
+    VALIDATION,
+    RunRecord,
+    as_float,
+    find_runs,
+    load_run,
+)
+from regoal.files import write_text_atomically
+from regoal.reports.paper import METHODS
+from regoal.reports.plots import plot_run
+from regoal.reports.selection import by_domain_and_method, select_run
+
+OUT = Path(__file__).parent.parent / "results"
+COLUMNS = (
+    "domain", "method", "seeds", "tested", "coverage", "total", "median", "mean", "minutes",
+    "layers", "episodes", "paper_coverage",
+)  # fmt: skip
+
+
+def main() -> None:
+    """Copy the runs that have test results, then write the table of all."""
+    for folder in find_runs([Path(word) for word in sys.argv[1:]]):
+        run = load_run(folder)
+        if run.results:
+            keep(run, folder)
+    runs = [load_run(folder) for folder in find_runs([OUT])]
+    write_text_atomically(OUT / "coverage.csv", table(runs))
+    print((OUT / "coverage.csv").read_text(encoding="utf-8"), end="")
+
+
+def keep(run: RunRecord, folder: Path) -> None:
+    """Copy what says how a run went; its weights are in the package, if anywhere."""
+    to = OUT / run.domain / run.method / str(run.seed)
+    to.mkdir(parents=True, exist_ok=True)
+    for name in (CONFIG, EPISODES, VALIDATION, RESULTS):
+        if (folder / name).is_file():
+            shutil.copyfile(folder / name, to / name)
+    if run.episodes:
+        plot_run(run, to / "curves")
+
+
+def table(runs: Sequence[RunRecord]) -> str:
+    """One row a domain and method: the run with the best validation, as the paper reports it."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(COLUMNS)
+    for (domain, method), group in sorted(by_domain_and_method(runs).items()):
+        run = select_run(group)
+        lengths = [r.plan_length for r in run.results if r.plan_length is not None]
+        last = run.episodes[-1] if run.episodes else {}
+        paper = METHODS.get(method, {}).get(domain)
+        writer.writerow(
+            (
+                *(domain, method, len(group), len(run.results), len(lengths), sum(lengths)),
+                *(_rounded(f(lengths)) if lengths else "" for f in (statistics.median, _mean)),
+                _rounded(as_float(last.get("elapsed_s", 0.0)) / 60),
+                run.config.get("layers", ""),
+                last.get("episode", ""),
+                paper.coverage if paper else "",
+            )
+        )
+    return text.getvalue()
+
+
+def _mean(lengths: Sequence[int]) -> float:
+    return statistics.fmean(lengths)
+
+
+def _rounded(value: float) -> str:
+    return f"{value:.1f}"
+
+
+if __name__ == "__main__":
+    main()
