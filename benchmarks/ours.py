@@ -85,8 +85,8 @@ class Ours:
         A fresh encoder: a test problem's states are met once.
         """
         network = QNetwork(self.relations, self.config.embedding_size, seed=0)
-        readout = network.layout.parts(network.weights.data)["readout.weight_out"]
-        readout.normal_(generator=torch.Generator().manual_seed(0))
+        noise = torch.randn(network.weights.shape, generator=torch.Generator().manual_seed(0))
+        network.weights.data.add_(noise, alpha=0.05)
         encoder = Encoder(self.relations)
         tasks, layers = self.work.test_tasks, self.config.layers
         start = time.perf_counter()
