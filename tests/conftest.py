@@ -8,8 +8,9 @@ import pytest
 import torch
 
 from regoal.networks import native
-from regoal.networks.encoding import Encoder, Relation, relations_of
+from regoal.networks.encoding import Encoder
 from regoal.networks.q_network import QNetwork
+from regoal.networks.relations import Relation, relations_of
 from regoal.planning.schema import schema_of
 from regoal.planning.task import State, Task, load_domain, load_task
 

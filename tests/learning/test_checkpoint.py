@@ -14,8 +14,9 @@ from regoal.learning.checkpoint import Training, read_checkpoint, save_checkpoin
 from regoal.learning.dqn import Learner, Streams, train
 from regoal.learning.replay import Replay
 from regoal.learning.trajectory import Transition
-from regoal.networks.encoding import Encoder, relations_of
+from regoal.networks.encoding import Encoder
 from regoal.networks.q_network import QNetwork
+from regoal.networks.relations import relations_of
 from regoal.planning.goals import Atom, Goal
 from regoal.planning.schema import schema_of
 from regoal.planning.task import load_domain, load_task

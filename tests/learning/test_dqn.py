@@ -18,8 +18,9 @@ from regoal.learning import td_learning
 from regoal.learning.dqn import Learner, Streams, train
 from regoal.learning.replay import Replay, Sample
 from regoal.learning.trajectory import Transition
-from regoal.networks.encoding import Encoder, relations_of
+from regoal.networks.encoding import Encoder
 from regoal.networks.q_network import QNetwork
+from regoal.networks.relations import relations_of
 from regoal.planning.goals import Goal
 from regoal.planning.schema import schema_of
 
@@ -242,7 +243,8 @@ torch.set_num_threads(1)
 from regoal.config import LinearDecay, TrainConfig
 from regoal.learning.dqn import Learner, Streams, train
 from regoal.learning.replay import Replay
-from regoal.networks.encoding import Encoder, relations_of
+from regoal.networks.encoding import Encoder
+from regoal.networks.relations import relations_of
 from regoal.networks.q_network import QNetwork
 from regoal.planning.schema import schema_of
 from regoal.planning.task import load_domain, load_task

@@ -8,7 +8,8 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from regoal.networks.encoding import Encoder, index_of, relations_of
+from regoal.networks.encoding import Encoder
+from regoal.networks.relations import index_of, relations_of
 from regoal.planning.goals import Atom, Goal
 from regoal.planning.schema import Matching, Symbol, match, schema_of
 from regoal.planning.task import DUMMY_ACTION, load_task

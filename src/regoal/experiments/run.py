@@ -30,9 +30,10 @@ from regoal.learning.checkpoint import Training, read_checkpoint, save_checkpoin
 from regoal.learning.dqn import EpisodeStats, Learner, Streams, train
 from regoal.learning.replay import Replay
 from regoal.networks import native
-from regoal.networks.encoding import Encoder, relations_of
+from regoal.networks.encoding import Encoder
 from regoal.networks.policy_file import Policy, save_policy
 from regoal.networks.q_network import QNetwork
+from regoal.networks.relations import relations_of
 from regoal.planning.schema import Schema
 from regoal.planning.task import Task
 

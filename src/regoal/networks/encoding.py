@@ -14,7 +14,7 @@ B instances.
 """
 
 from collections import OrderedDict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import NamedTuple
@@ -24,8 +24,9 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from regoal.networks.relations import Relation, index_of, parameter_order
 from regoal.planning.goals import Atom, Goal
-from regoal.planning.schema import Matching, Schema, Symbol
+from regoal.planning.schema import Matching
 from regoal.planning.task import DUMMY_ACTION, GroundAction, State, Task
 
 Longs = npt.NDArray[np.int64]
@@ -33,16 +34,6 @@ Longs = npt.NDArray[np.int64]
 
 MOST_GOALS = 2000
 """How many goals an encoder remembers before it starts afresh."""
-
-
-class Relation(NamedTuple):
-    """A relation symbol of the network's input."""
-
-    kind: str
-    """`type`, `constant`, `state`, `action`, `goal` or `goal-not` (a negative goal literal)."""
-    name: str
-    arity: int
-    """Arguments in the input: an action's own node counts, a 0-ary predicate has one (a node)."""
 
 
 class Encoded(NamedTuple):
@@ -125,55 +116,6 @@ class Batch:
         ]
 
 
-def relations_of(schema: Schema) -> tuple[Relation, ...]:
-    """Every relation that an input of this domain may hold, in a fixed order (paper, S').
-
-    Symbols that no action and no axiom mentions are left out: they cannot matter to a plan, and
-    two files of one domain may differ in them.
-    """
-    types = [s for s in schema.used_symbols if s.kind == "type"]
-    predicates = [s for s in schema.used_symbols if s.kind == "predicate"]
-    return (
-        *(Relation("type", s.name, 1) for s in types),
-        *(Relation("constant", name, 1) for name in sorted(schema.constants)),
-        *(Relation("state", s.name, max(s.arity, 1)) for s in predicates),
-        *(Relation("action", name, n + 1) for name, n in sorted(schema.action_arities.items())),
-        *(Relation("goal", s.name, max(s.arity, 1)) for s in predicates),
-        *(Relation("goal-not", s.name, max(s.arity, 1)) for s in predicates),
-    )
-
-
-def index_of(
-    relations: Sequence[Relation], matching: Matching | None = None
-) -> dict[tuple[str, str], int]:
-    """Where each symbol of a domain stands among the relations, by (kind, name).
-
-    With a matching, the names are those of the matched domain: there a type may be a predicate.
-    """
-    if matching is None:
-        return {(r.kind, r.name): i for i, r in enumerate(relations)}
-    symbols = {(ours.kind, ours.name): theirs for ours, theirs in matching.symbols.items()}
-    keys = ((i, _renamed(relation, matching, symbols)) for i, relation in enumerate(relations))
-    return {key: i for i, key in keys if key is not None}
-
-
-def _renamed(
-    relation: Relation, matching: Matching, symbols: Mapping[tuple[str, str], Symbol]
-) -> tuple[str, str] | None:
-    """Kind and name of a policy's relation in the matched domain; None where it has none."""
-    if relation.kind == "constant":
-        return relation.kind, relation.name
-    if relation.kind == "action":
-        return relation.kind, matching.actions[relation.name]
-    theirs = symbols.get(("type" if relation.kind == "type" else "predicate", relation.name))
-    if theirs is None:
-        return None
-    if relation.kind in ("type", "state"):
-        return "type" if theirs.kind == "type" else "state", theirs.name
-    # A goal names no type; a predicate may share its name.
-    return (relation.kind, theirs.name) if theirs.kind == "predicate" else None
-
-
 class Encoder:
     """Turns states and goals of one domain into index arrays, each state once.
 
@@ -191,7 +133,7 @@ class Encoder:
     ) -> None:
         self.relations = tuple(relations)
         self._index = index_of(self.relations, matching)
-        self._order = _parameter_order(matching)
+        self._order = parameter_order(matching)
         self._arity = np.array([r.arity for r in self.relations], dtype=np.int64)
         self._fixed: dict[Task, tuple[Encoded, list[str]]] = {}
         self._goals: dict[tuple[Task, Goal], Encoded] = {}
@@ -323,14 +265,6 @@ class Encoder:
         args += np.repeat(offsets, sizes.sum(axis=1))
         order = np.argsort(relation.astype(np.int16), kind="stable")
         return args[order], counts
-
-
-def _parameter_order(matching: Matching | None) -> dict[str, tuple[int, ...]]:
-    """For actions of a matched domain whose parameters come in another order: where each is."""
-    if matching is None:
-        return {}
-    orders = {matching.actions[ours]: order for ours, order in matching.parameters.items()}
-    return {name: order for name, order in orders.items() if order != tuple(range(len(order)))}
 
 
 class _Rows:

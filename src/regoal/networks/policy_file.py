@@ -15,9 +15,10 @@ import torch
 from torch import Tensor, nn
 
 from regoal.errors import UsageError
-from regoal.networks.encoding import Encoder, Relation, relations_of
+from regoal.networks.encoding import Encoder
 from regoal.networks.parameters import Layout
 from regoal.networks.q_network import QNetwork
+from regoal.networks.relations import Relation, relations_of
 from regoal.networks.tensor_file import Facts, Kind, read_tensor_file, write_tensor_file
 from regoal.planning.schema import Schema, match, schema_of
 from regoal.planning.task import Domain

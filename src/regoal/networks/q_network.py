@@ -5,8 +5,9 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
-from regoal.networks.encoding import Batch, Relation
+from regoal.networks.encoding import Batch
 from regoal.networks.parameters import Layout
+from regoal.networks.relations import Relation
 from regoal.networks.rgnn import apply_mlp, embed
 
 
