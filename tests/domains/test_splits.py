@@ -12,8 +12,8 @@ from regoal.domains import splits
 from regoal.errors import UsageError
 from regoal.planning.task import load_domain, load_task
 
-PLAIN = [name for name in splits.DOMAINS if not name.endswith("-L")]
-LIMITED = [name for name in splits.DOMAINS if name.endswith("-L")]
+PLAIN = [name for name in splits.DOMAINS if not name.endswith("-l")]
+LIMITED = [name for name in splits.DOMAINS if name.endswith("-l")]
 
 # The paper's Table 1, row by row: train, validation, test.
 TABLE_1 = """
@@ -134,7 +134,7 @@ def test_no_instance_is_in_two_splits(name):
 
 @pytest.mark.parametrize("name", LIMITED)
 def test_l_variants_drop_large_training_instances_only(name):
-    plain = name.removesuffix("-L")
+    plain = name.removesuffix("-l")
     count = splits.DOMAINS[name].reachable_states
     assert count is not None
     for cutoff in (100, 10_000):
@@ -147,10 +147,10 @@ def test_l_variants_drop_large_training_instances_only(name):
 
 
 def test_sizes_that_the_default_cutoff_keeps():
-    blocks = {len(x.of_type("")) for x in splits.instances("blocks-L", "train")}
-    gripper = {len(x.goal) for x in splits.instances("gripper-L", "train")}
-    miconic = {len(x.goal) for x in splits.instances("miconic-L", "train")}
-    visitall = {len(x.of_type("place")) for x in splits.instances("visitall-L", "train")}
+    blocks = {len(x.of_type("")) for x in splits.instances("blocks-l", "train")}
+    gripper = {len(x.goal) for x in splits.instances("gripper-l", "train")}
+    miconic = {len(x.goal) for x in splits.instances("miconic-l", "train")}
+    visitall = {len(x.of_type("place")) for x in splits.instances("visitall-l", "train")}
     assert (blocks, gripper, miconic, visitall) == (
         {2, 3, 4, 5, 6},
         {1, 2, 3, 4, 5, 6, 7},
@@ -201,7 +201,7 @@ def test_writing_again_replaces_but_never_mixes(tmp_path):
     first = splits.write_split("gripper", "validation", tmp_path)
     assert splits.write_split("gripper", "validation", tmp_path) == first
     with pytest.raises(UsageError, match=r"holds files of another set, e\.g\. p008\.pddl"):
-        splits.write_split("gripper-L", "train", tmp_path)
+        splits.write_split("gripper-l", "train", tmp_path)
 
 
 def test_unknown_names_list_the_choices():

@@ -72,13 +72,13 @@ class DomainEntry:
     reachable_states: Callable[[Instance, int], int] | None = None
     """The number of reachable states, or any number above the limit given if it exceeds that."""
     expandable_training: bool = False
-    """A row with suffix -L: training instances too large to be fully expanded are left out."""
+    """A row with suffix -l: training instances too large to be fully expanded are left out."""
 
 
 TEST_COUNT = 100
 """Instances of every test set (paper, caption of Table 3)."""
 DEFAULT_MAX_STATES = 10_000
-"""Training instances of the -L rows have at most this many reachable states."""
+"""Training instances of the -l rows have at most this many reachable states."""
 
 
 def _table_1(
@@ -198,7 +198,7 @@ DOMAINS: dict[str, DomainEntry] = {
 """Every row of the paper's Table 3, and Maze, by name."""
 
 DOMAINS |= {
-    f"{name}-L": replace(DOMAINS[name], expandable_training=True)
+    f"{name}-l": replace(DOMAINS[name], expandable_training=True)
     for name in ("blocks", "gripper", "miconic", "reward", "visitall")
 }
 
@@ -208,7 +208,7 @@ def instances(
 ) -> Iterator[Instance]:
     """The whole split in order; the same arguments give the same instances everywhere.
 
-    A domain with suffix -L has the plain domain's sets, its training set without the instances
+    A domain with suffix -l has the plain domain's sets, its training set without the instances
     that have more than `max_states` reachable states. Raises `UsageError` for an unknown domain
     or split, at once.
     """
@@ -217,7 +217,7 @@ def instances(
         raise UsageError(
             f"Domain {domain} has no split {split!r}. Choose one of: {', '.join(entry.splits)}."
         )
-    found = _drawn(entry, domain.removesuffix("-L"), split, seed)
+    found = _drawn(entry, domain.removesuffix("-l"), split, seed)
     if entry.expandable_training and split == "train" and (size := entry.reachable_states):
         found = (instance for instance in found if size(instance, max_states) <= max_states)
     return found
