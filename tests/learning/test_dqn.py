@@ -227,6 +227,29 @@ def test_training_goes_on_from_an_episode(tasks, relations, policy):
     assert [stats.episode for stats in rest] == [3]
 
 
+def test_letting_go_of_states_changes_nothing(tasks, relations, policy, monkeypatch):
+    weights, kept = [], []
+    for every in (1000, 1):
+        monkeypatch.setattr("regoal.learning.dqn.FORGET_EVERY", every)
+        fresh = {"blocks": {name: task.renewed() for name, task in tasks["blocks"].items()}}
+        learner, replay, episodes = run(fresh, relations, policy, CONFIG)
+        list(episodes)
+        weights.append(learner.online.weights.detach().clone())
+        kept.append([(t.state.atoms, t.action, t.next_state.atoms) for t in replay.transitions])
+        assert replay.faults() == []
+    assert torch.equal(*weights)
+    assert kept[0] == kept[1]
+
+
+def test_states_from_before_never_equal_new_ones(tasks):
+    task = tasks["blocks"]["three"].renewed()
+    before = task.initial_state
+    task.forget_states()
+    assert task.initial_state != before
+    assert task.initial_state.atoms == before.atoms
+    assert task.state_of(before.fluent_atoms) == task.initial_state
+
+
 def test_streams_do_not_shift_each_other():
     one, other = Streams.from_seed(7), Streams.from_seed(7)
     one.problems.random(100)

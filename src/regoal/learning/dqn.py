@@ -20,6 +20,9 @@ from regoal.networks.q_network import QNetwork
 from regoal.planning.goals import Goal
 from regoal.planning.task import State, Task
 
+FORGET_EVERY = 50
+"""Episodes after which states that replay no longer holds are let go."""
+
 
 @dataclass(frozen=True)
 class Streams:
@@ -79,6 +82,11 @@ class Learner:
     def sync_target(self) -> None:
         """Copy the online weights into the target network; its remembered values end."""
         self.target.load_state_dict(self.online.state_dict())
+        self._target_values.clear()
+
+    def forget_states(self) -> None:
+        """Drop what is remembered of states: their encodings and target values."""
+        self.encoder.forget_states()
         self._target_values.clear()
 
     def trained_weights(self) -> Tensor:
@@ -162,6 +170,8 @@ def train(
     config = learner.config
     hindsight_goal = hindsight_goals(config.hindsight, streams.hindsight)
     for episode in range(first_episode, config.episodes):
+        if episode % FORGET_EVERY == 0 and episode > first_episode:
+            forget_states(tasks, learner, replay)
         start = time.perf_counter()
         temperature = config.temperature(episode)
         chosen = [tasks[i] for i in streams.problems.integers(len(tasks), size=config.trajectories)]
@@ -194,6 +204,18 @@ def train(
             explore_seconds=explored - start,
             optimise_seconds=time.perf_counter() - explored,
         )
+
+
+def forget_states(tasks: Sequence[Task], learner: Learner, replay: Replay) -> None:
+    """Let go of every state but those in replay, as the library keeps all that a task ever met.
+
+    Those are made anew from their atoms; nothing that is computed from them changes.
+    """
+    atoms = [(state, state.fluent_atoms) for state in replay.states()]
+    for task in tasks:
+        task.forget_states()
+    replay.replace_states({state: state.task.state_of(known) for state, known in atoms})
+    learner.forget_states()
 
 
 def _dead_ends(trajectories: Sequence[Trajectory]) -> list[Trajectory]:

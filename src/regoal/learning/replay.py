@@ -1,12 +1,13 @@
 """Prioritized experience replay (Schaul et al., ICLR 2016) over the last transitions."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from regoal.learning.trajectory import Transition
+from regoal.planning.task import State
 
 Floats = npt.NDArray[np.float64]
 Slots = npt.NDArray[np.int64]
@@ -68,6 +69,16 @@ class Replay:
         """Set the priorities of sampled transitions, which must be positive."""
         self.priorities[slots] = priorities
         self.largest = max(self.largest, float(priorities.max()))
+
+    def states(self) -> set[State]:
+        """All states of the kept transitions."""
+        return {state for t in self.transitions for state in (t.state, t.next_state)}
+
+    def replace_states(self, new: Mapping[State, State]) -> None:
+        """Put the new state for each old one in every transition."""
+        self.transitions = [
+            t._replace(state=new[t.state], next_state=new[t.next_state]) for t in self.transitions
+        ]
 
     def faults(self) -> list[str]:
         """Broken invariants, none when sound."""

@@ -154,6 +154,11 @@ class Encoder:
             self._remembered -= self._states.popitem(last=False)[1].numbers
         return encoded
 
+    def forget_states(self) -> None:
+        """Drop all remembered states."""
+        self._states.clear()
+        self._remembered = 0
+
     def unread(self, goal: Goal) -> set[str]:
         """The predicates of a goal's literals that have no relation and so are left out."""
         kinds = {True: "goal", False: "goal-not"}

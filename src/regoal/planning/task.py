@@ -49,15 +49,20 @@ Its name cannot be written in PDDL, so it never meets an action of a domain.
 class State:
     """A state of one task; states are equal where the same atoms hold, whatever led there."""
 
-    __slots__ = ("__dict__", "_native", "index", "task")
+    __slots__ = ("__dict__", "_library", "_native", "index", "task")
 
     def __init__(self, task: "Task", native: Any) -> None:
         self.task = task
         self._native = native
+        self._library = task._native
         self.index: int = native.get_index()
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, State) and self.task is other.task and self.index == other.index
+        return (
+            isinstance(other, State)
+            and self._library is other._library
+            and self.index == other.index
+        )
 
     def __hash__(self) -> int:
         return self.index
@@ -150,13 +155,17 @@ class Task:
         self.objects: tuple[str, ...] = tuple(text.types_of)
         """Constants of the domain, then objects of the problem, in the order of the files."""
         self._text = text
+        self._schemas = {a.name: a for a in domain.text.content.actions}
+        self._take(native)
+        self.static_atoms = self._read_static_atoms()
+
+    def _take(self, native: Any) -> None:
+        """Make this the library's view of the task."""
         self._native = native
         self._repositories = native._advanced_problem.get_repositories()
         self._fluent: dict[int, Atom | None] = {}
         self._derived: dict[int, Atom | None] = {}
         self._actions: dict[int, GroundAction | None] = {}
-        self._schemas = {a.name: a for a in domain.text.content.actions}
-        self.static_atoms = self._read_static_atoms()
         self.initial_state = State(self, native.get_initial_state())
 
     def __repr__(self) -> str:
@@ -168,6 +177,13 @@ class Task:
         States of the two never equal each other.
         """
         return Task(self.domain, self._text, pymimir.Problem(self.domain.native, self._text.text))
+
+    def forget_states(self) -> None:
+        """Let the library drop every state. States and actions from before must not be used again;
+        `state_of` makes a state anew from its atoms.
+        """
+        self._take(pymimir.Problem(self.domain.native, self._text.text))
+        self.__dict__.pop("_native_names", None)
 
     @cached_property
     def object_index(self) -> dict[str, int]:
