@@ -30,8 +30,9 @@ from regoal.learning.dqn import Learner
 from regoal.learning.replay import Sample
 from regoal.learning.trajectory import Transition
 from regoal.networks import native
-from regoal.networks.encoding import Encoder, relations_of
+from regoal.networks.encoding import Encoder
 from regoal.networks.q_network import QNetwork
+from regoal.networks.relations import relations_of
 from regoal.planning.schema import schema_of
 from regoal.planning.task import Task, load_domain, load_task
 

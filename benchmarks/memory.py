@@ -22,8 +22,9 @@ from regoal.files import write_text_atomically
 from regoal.learning.dqn import Learner, Streams, train
 from regoal.learning.replay import Replay
 from regoal.networks import native
-from regoal.networks.encoding import Encoder, relations_of
+from regoal.networks.encoding import Encoder
 from regoal.networks.q_network import QNetwork
+from regoal.networks.relations import relations_of
 from regoal.planning.schema import schema_of
 from regoal.planning.task import load_domain, load_task
 

@@ -11,8 +11,9 @@ from regoal.learning.dqn import Learner, Streams, train
 from regoal.learning.replay import Replay, Sample
 from regoal.learning.rollout import rollout
 from regoal.networks import native
-from regoal.networks.encoding import Encoder, relations_of
+from regoal.networks.encoding import Encoder
 from regoal.networks.q_network import QNetwork
+from regoal.networks.relations import relations_of
 from regoal.planning.goals import Goal
 from regoal.planning.schema import schema_of
 from regoal.planning.task import State
