@@ -131,7 +131,7 @@ TRAIN = ("train", "d.pddl", "--problems", "a", "--validation", "b", "--out", "c"
         (["train", "d.pddl"], "--problems"),
         ([*TRAIN, "--layerz", "3"], "--layerz"),
         ([*TRAIN, "--layers", "many"], "many"),
-        ([*TRAIN, "--layers", "-3"], "layers must be above 0, got -3."),
+        ([*TRAIN, "--layers", "-3"], "layers must be above 0 and finite, got -3."),
         ([*TRAIN, "--budget", "10x"], "'10x' is not a duration such as 90s, 10m or 2h."),
         ([*TRAIN, "--preset", "desktop"], "desktop"),
         (["plan", "p", "d", "q", "--memory-limit", "8T"], "'8T' is not a memory size"),

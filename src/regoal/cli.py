@@ -15,6 +15,7 @@ from regoal.config import LAPTOP, PRESETS
 from regoal.errors import EXIT_DONE, EXIT_INTERNAL, EXIT_MEMORY, EXIT_USAGE, RegoalError, UsageError
 
 EXIT_INTERRUPTED = 130
+EXIT_PIPE = 141
 EXIT_TERMINATED = 143
 
 
@@ -97,10 +98,11 @@ def _overview() -> str:
 
 def _report(error: BaseException) -> int:
     """Say on standard error what went wrong; returns the exit code."""
-    code, message = _explained(error)
     if isinstance(error, BrokenPipeError):
         # Whoever read the output has gone; Python must not fail over it again at its end.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return EXIT_PIPE
+    code, message = _explained(error)
     print(f"regoal: error: {message}", file=sys.stderr)
     return code
 

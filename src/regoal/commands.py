@@ -119,7 +119,8 @@ class Train:
             threads=self.threads or recorded or free_threads(),
         )
         print(
-            f"{self.config.hindsight} hindsight, {self.preset} preset, {settings.threads} threads"
+            f"{self.config.hindsight} hindsight, {self.preset} preset, "
+            f"{settings.threads} thread{'s' if settings.threads > 1 else ''}"
         )
         with terminal.live_line() as show:
             summary = run_training(settings, lambda news: terminal.show_news(news, show))

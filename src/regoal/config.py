@@ -1,5 +1,6 @@
 """Every number of the paper as frozen dataclasses, and the two presets `PAPER` and `LAPTOP`."""
 
+import math
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -21,8 +22,8 @@ class LinearDecay:
     def __post_init__(self) -> None:
         if self.episodes < 1:
             raise ValueError(f"a decay takes at least one episode, got {self.episodes}")
-        if min(self.start, self.end) <= 0:
-            raise ValueError(f"a decay stays above zero, got {self.start} to {self.end}")
+        if not all(0 < value < math.inf for value in (self.start, self.end)):
+            raise ValueError(f"a decay stays above zero and finite, got {self.start}, {self.end}")
 
     def __call__(self, episode: int) -> float:
         """The value in `episode`, counted from 0.
@@ -94,14 +95,16 @@ class TrainConfig:
     def __post_init__(self) -> None:
         if self.hindsight not in HINDSIGHTS:
             raise ValueError(f"hindsight must be one of {HINDSIGHTS}, got {self.hindsight!r}")
+        if not 0 <= self.seed < 2**32:
+            raise ValueError(f"a seed lies in [0, 2^32), got {self.seed}")
         if not 0.0 < self.discount <= 1.0:
             raise ValueError(f"discount must lie in (0, 1], got {self.discount}")
         for name in POSITIVE:
-            if getattr(self, name) <= 0:
-                raise ValueError(f"{name} must be above 0, got {getattr(self, name)}")
+            if not 0 < getattr(self, name) < math.inf:
+                raise ValueError(f"{name} must be above 0 and finite, got {getattr(self, name)}")
         for name in NOT_NEGATIVE:
-            if getattr(self, name) < 0:
-                raise ValueError(f"{name} must not be negative, got {getattr(self, name)}")
+            if not 0 <= getattr(self, name) < math.inf:
+                raise ValueError(f"{name} must be 0 or more, got {getattr(self, name)}")
 
 
 POSITIVE = (

@@ -8,8 +8,13 @@ from pathlib import Path
 def write_bytes_atomically(path: Path, data: bytes) -> None:
     """Write `data` to a temporary name in the same folder, flush it to disk, rename it to `path`.
 
-    Raises `OSError` where the folder cannot be written; the old file, if any, then stays.
+    A link stays, and what it points to is written; a device or pipe is written as it is. Raises
+    `OSError` where the folder cannot be written; the old file, if any, then stays.
     """
+    path = path.resolve() if path.is_symlink() else path
+    if is_special(path):
+        path.write_bytes(data)
+        return
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
         with temporary.open("wb") as stream:
@@ -20,6 +25,11 @@ def write_bytes_atomically(path: Path, data: bytes) -> None:
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
+
+
+def is_special(path: Path) -> bool:
+    """Whether `path` is there and is no regular file: a device, a pipe, a folder."""
+    return path.exists() and not path.is_file()
 
 
 def write_text_atomically(path: Path, text: str) -> None:

@@ -37,6 +37,8 @@ from regoal.networks.relations import relations_of
 from regoal.planning.schema import Schema
 from regoal.planning.task import Task
 
+MOST_THREADS = 256
+
 Ended = Literal["episodes", "budget", "patience", "interrupted"]
 
 
@@ -132,8 +134,8 @@ def run_training(settings: RunSettings, tell: Tell) -> RunSummary:
 def _check(settings: RunSettings) -> None:
     if settings.budget_s is not None and not settings.budget_s > 0:
         raise UsageError(f"the budget must be above 0 seconds, got {settings.budget_s}.")
-    if settings.threads < 1:
-        raise UsageError(f"at least one thread is needed, got {settings.threads}.")
+    if not 1 <= settings.threads <= MOST_THREADS:
+        raise UsageError(f"--threads lies in 1 to {MOST_THREADS}, got {settings.threads}.")
 
 
 def _prepared(settings: RunSettings, inputs: Inputs, tell: Tell) -> "_Run":
@@ -256,7 +258,7 @@ class _Run:
         standing.elapsed_s = time.monotonic() - self.started
         record = {**asdict(validation), "kept": kept, "seconds": seconds}
         append_json_line(self.out / VALIDATION, {**record, "elapsed_s": standing.elapsed_s})
-        told = ": the best so far" if kept else ""
+        told = ": the best so far" if kept and validation.solved else ""
         self.tell(f"validation after episode {standing.episode}: {validation}{told}")
         return True
 

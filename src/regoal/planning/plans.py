@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from regoal.errors import PddlError, RegoalError, UsageError
-from regoal.files import write_text_atomically
+from regoal.files import is_special, write_text_atomically
 from regoal.planning.goals import Atom
 from regoal.planning.task import GroundAction, Task, load_domain, load_task
 
@@ -147,11 +147,14 @@ def prepare_plan_file(path: Path, inputs: Sequence[Path]) -> None:
 
     Raises `UsageError` where a plan could not be written to `path`, or `path` is one of the inputs.
     """
-    if path.is_dir() or not path.parent.is_dir():
-        raise UsageError(f"no plan can be written to {path}: there is no such folder.")
+    if path.is_dir():
+        raise UsageError(f"no plan can be written to {path}: it is a folder; give a file name.")
+    if not path.parent.is_dir():
+        raise UsageError(f"no plan can be written to {path}: there is no folder {path.parent}.")
     if any(path.exists() and file.exists() and path.samefile(file) for file in inputs):
         raise UsageError(f"{path} is an input; give the plan another name with --out.")
-    path.unlink(missing_ok=True)
+    if not is_special(path):  # never a device or a pipe
+        path.resolve().unlink(missing_ok=True)
 
 
 class _Replay:
