@@ -1,6 +1,7 @@
 """Small domains, tasks and random walks that several folders of tests share."""
 
 import random
+import signal
 from collections.abc import Callable
 from pathlib import Path
 
@@ -13,6 +14,10 @@ from regoal.networks.q_network import QNetwork
 from regoal.networks.relations import Relation, relations_of
 from regoal.planning.schema import schema_of
 from regoal.planning.task import State, Task, load_domain, load_task
+
+# A shell that starts a job in the background lets it ignore interrupts, and so would the programs
+# that the tests start and interrupt.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 torch.set_num_threads(1)  # these tests' matrices are small: threads cost more than they give
 
