@@ -34,8 +34,8 @@ class QNetwork(nn.Module):
 
     def without_silent_relations(self) -> "QNetwork":
         """The same network without the relations whose messages' weights are all zero."""
-        arities = range(len(self.relations))
-        kept = [i for i in arities if bool(self.layout.part(self.weights, _last(i)).any())]
+        numbers = range(len(self.relations))
+        kept = [i for i in numbers if bool(self.layout.part(self.weights, _last(i)).any())]
         smaller = QNetwork([self.relations[i] for i in kept], self.layout.size, seed=0)
         ours = self.layout.parts(self.weights.detach())
         with torch.no_grad():
