@@ -15,7 +15,7 @@ from regoal.networks.encoding import Encoder
 from regoal.networks.policy_file import Policy, policy_encoder
 from regoal.planning.plans import format_plan, validate_plan
 from regoal.planning.schema import schema_of
-from regoal.planning.task import DUMMY_ACTION, GroundAction, Task, load_domain, load_task
+from regoal.planning.task import GroundAction, Task, load_domain, load_task
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -121,7 +121,7 @@ def _why(execution: Execution) -> str:
     steps = f"after {len(execution.actions)} step(s)"
     if execution.outcome is Outcome.STEP_LIMIT:
         return f"{steps}, as many as allowed, the goal is not reached"
-    if execution.task.applicable_actions(execution.state) == (DUMMY_ACTION,):
+    if execution.task.is_dead_end(execution.state):
         return f"{steps} no action is applicable"
     return f"{steps} every action leads to a state that was visited before"
 
