@@ -537,3 +537,56 @@ def test_small_numbers_are_zero_in_the_kernel_only(count, threads):
     native.embed(leaf, layout, batch, [1])[0].sum().backward()
     assert np.float32(1e-40) * np.float32(0.5) != 0
     assert (torch.tensor(1e-40) * 0.5).item() != 0
+
+
+# Nodes that look the same are one in the kernel
+
+
+def nodes_left(layout, batch):
+    """How many nodes the kernel works on, and of how many arguments."""
+    _, call = native._prepare(random_weights(layout, 0), layout, batch)
+    return sum(graph.node_end - graph.node_begin for graph in call.shards)
+
+
+@needs_kernel
+def test_nodes_that_look_the_same_are_merged():
+    # Balls in two rooms: all of a room are alike, in every instance and however many there are.
+    rooms = [(n + m + 2, [[[2 + i, 0] for i in range(n)] + [[2 + n + i, 1] for i in range(m)],
+                          [[0]]]) for n, m in [(3, 4), (5, 1), (2, 2)]]  # fmt: skip
+    layout = Layout((2, 1), 16)
+    batch = batch_of((2, 1), rooms)
+    assert nodes_left(layout, batch) == 4
+    for depths in ([1], [2, 5]):
+        assert_equal(random_weights(layout, 3), layout, batch, depths, values=1e-12,
+                     gradients=1e-12)  # fmt: skip
+
+
+@needs_kernel
+def test_nodes_at_different_places_of_a_chain_are_not_merged(threads):
+    # Each is so far from the end; only refinement over the whole length tells them apart.
+    layout = Layout((2,), 16)
+    chain = (9, [[[i, i + 1] for i in range(8)]])
+    assert nodes_left(layout, batch_of((2,), [chain])) == 9
+    assert nodes_left(layout, batch_of((2,), [chain] * 3)) == 9
+    threads(3)
+    assert nodes_left(layout, batch_of((2,), [chain] * 3)) == 27
+
+
+@needs_kernel
+@settings(max_examples=25, deadline=None)
+@given(seed=st.integers(0, 100_000), copies=st.integers(2, 4), count=st.integers(1, 3))
+def test_copies_of_an_instance_are_merged_with_equal_results(seed, copies, count):
+    rng = np.random.default_rng(seed)
+    arities = (1, 2, 3)
+    layout = Layout(arities, 16)
+    nodes = int(rng.integers(2, 6))
+    atoms = [rng.integers(nodes, size=(int(rng.integers(5)), k)).tolist() for k in arities]
+    batch = batch_of(arities, [(nodes, atoms)] * copies)
+    native.use_threads(count)
+    try:
+        if count == 1:
+            assert nodes_left(layout, batch) <= nodes
+        assert_equal(random_weights(layout, seed), layout, batch, [1, 4], values=1e-12,
+                     gradients=1e-10)  # fmt: skip
+    finally:
+        native.use_threads(1)

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
@@ -80,10 +81,12 @@ def library(double: bool = False) -> ctypes.CDLL | None:
         log.warning("no C compiler found: training runs several times slower without the kernel")
         return None
     try:
-        return ctypes.CDLL(str(_build(compiler, flags)))
+        kernel = ctypes.CDLL(str(_build(compiler, flags)))
     except (OSError, RuntimeError, subprocess.SubprocessError) as error:
         log.warning("the C kernel does not build (%s): running without it", _reason(error))
         return None
+    kernel.regoal_merge.restype = ctypes.c_int64
+    return kernel
 
 
 def _reason(error: Exception) -> str:
@@ -135,6 +138,9 @@ class _Graph(ctypes.Structure):
         ("atom_end", ctypes.c_void_p),
         ("node_begin", ctypes.c_int64),
         ("node_end", ctypes.c_int64),
+        ("shared", ctypes.c_void_p),
+        ("slot", ctypes.c_void_p),
+        ("node_of", ctypes.c_void_p),
     )
 
 
@@ -152,7 +158,19 @@ class _Call(NamedTuple):
 
     network: _Network
     shards: list[_Graph]
+    class_of: Tensor | None
+    """[N] the node that each node is merged with in the shards; None where none is."""
     keep: list[Any]
+
+    def spread(self, x: Tensor) -> Tensor:
+        """A copy of `x` [N, D] in which every node has the row of the node it is merged with."""
+        return x.clone() if self.class_of is None else x.index_select(0, self.class_of)
+
+    def gathered(self, grad: Tensor) -> Tensor:
+        """The gradient [N, D] of `x` from that of `spread(x)`."""
+        if self.class_of is None:
+            return grad.contiguous()
+        return torch.zeros_like(grad).index_add_(0, self.class_of, grad)
 
 
 def embed(weights: Tensor, layout: Layout, batch: Batch, depths: Sequence[int]) -> list[Tensor]:
@@ -168,19 +186,17 @@ def _infer(weights: Tensor, layout: Layout, batch: Batch, layers: int) -> Tensor
     kernel, call = _prepare(weights, layout, batch)
     x = weights.new_zeros(2, batch.nodes, layout.size)
     strongest = torch.empty_like(x[0])
-    winner = torch.empty(x[0].shape, dtype=_integer(weights))
     _each(
-        call,
+        call.shards,
         lambda graph: kernel.regoal_infer(
             ctypes.byref(call.network),
             ctypes.byref(graph),
             ctypes.c_int64(layers),
             _at(x),
             _at(strongest),
-            _at(winner),
         ),
     )
-    return x[layers % 2]
+    return x[layers % 2] if call.class_of is None else call.spread(x[layers % 2])
 
 
 class _Embed(torch.autograd.Function):
@@ -196,7 +212,7 @@ class _Embed(torch.autograd.Function):
         saved["embeddings"][0] = 0
         pointers = _Saved(**{name: _at(tensor) for name, tensor in saved.items()})
         _each(
-            call,
+            call.shards,
             lambda graph: kernel.regoal_forward(
                 ctypes.byref(call.network),
                 ctypes.byref(graph),
@@ -206,7 +222,7 @@ class _Embed(torch.autograd.Function):
         )
         ctx.room, ctx.pointers, ctx.call, ctx.depths = room, pointers, call, depths
         ctx.save_for_backward(weights)
-        return tuple(saved["embeddings"][depth].clone() for depth in depths)
+        return tuple(call.spread(saved["embeddings"][depth]) for depth in depths)
 
     @staticmethod
     @once_differentiable
@@ -216,7 +232,7 @@ class _Embed(torch.autograd.Function):
             raise RuntimeError("the kernel keeps what it saved for one backward pass only")
         kernel = library(weights.dtype == torch.float64)
         assert kernel is not None
-        wanted = torch.stack([grad.contiguous() for grad in grads])
+        wanted = torch.stack([ctx.call.gathered(grad) for grad in grads])
         depths = np.array(ctx.depths, dtype=np.int64)
         transposed = torch.empty_like(weights)
         kernel.regoal_transpose(ctypes.byref(ctx.call.network), _at(transposed))
@@ -224,7 +240,7 @@ class _Embed(torch.autograd.Function):
         gradients = [torch.zeros_like(weights) for _ in ctx.call.shards]
         order = {id(graph): gradients[i] for i, graph in enumerate(ctx.call.shards)}
         _each(
-            ctx.call,
+            ctx.call.shards,
             lambda graph: kernel.regoal_backward(
                 ctypes.byref(ctx.call.network),
                 ctypes.byref(graph),
@@ -276,53 +292,83 @@ def _saved(
     return room, saved
 
 
-def _each(call: _Call, run: Callable[[_Graph], Any]) -> None:
-    """Run every shard, beside each other where there are several."""
-    if len(call.shards) == 1 or _pool is None:
-        for graph in call.shards:
-            run(graph)
-    else:
-        list(_pool.map(run, call.shards))
+def _each(shards: Sequence[_Graph], run: Callable[[_Graph], int]) -> None:
+    """Run every shard, beside each other where there are several.
+
+    Raises `MemoryError` where a call has found none.
+    """
+    alone = len(shards) == 1 or _pool is None
+    if any([*(map(run, shards) if alone or _pool is None else _pool.map(run, shards))]):
+        raise MemoryError("no memory for a batch in the kernel")
 
 
 def _prepare(weights: Tensor, layout: Layout, batch: Batch) -> tuple[ctypes.CDLL, _Call]:
     kernel = library(weights.dtype == torch.float64)
     assert kernel is not None
     arity = np.array(layout.arities, dtype=np.int64)
-    begins = np.array([layout.places[f"message.{i}.weight_in"][0] for i in range(len(arity))])
+    at = np.array([layout.places[f"message.{i}.weight_in"][0] for i in range(len(arity))])
     network = _Network(
         layout.size,
         len(arity),
         _at(arity),
         _at(weights),
-        _at(begins),
+        _at(at),
         layout.places["update.weight_in"][0],
         layout.places["norm.scale"][0],
     )
     starts = np.cumsum(batch.sizes) - batch.sizes
-    shards, keep = [], [arity, begins, starts, weights, batch.args]
-    for shard in batch.shards(_threads):
-        begin, end = np.ascontiguousarray(shard.begin), np.ascontiguousarray(shard.end)
-        keep += [begin, end]
-        shards.append(
-            _Graph(
-                batch.nodes,
-                len(batch.args),
-                _at(batch.args),
-                _at(starts),
-                _at(begin),
-                _at(end),
-                shard.first_node,
-                shard.last_node,
-            )
+    shards = batch.shards(_threads)
+    begins, ends = (np.stack([getattr(x, name) for x in shards]) for name in ("begin", "end"))
+    shared = np.empty((len(shards), arity.sum()), dtype=np.int64)
+    slot, node_of = np.empty(len(batch.args), np.int32), np.empty(len(batch.args), np.int64)
+    graphs = [
+        _Graph(
+            *(batch.nodes, len(batch.args), _at(batch.args), _at(starts)),
+            *(_at(begin), _at(end), shard.first_node, shard.last_node),
+            *(_at(places), _at(slot), _at(node_of)),
         )
-    return kernel, _Call(network, shards, keep)
+        for shard, begin, end, places in zip(shards, begins, ends, shared, strict=True)
+    ]
+    keep = [arity, at, starts, begins, ends, shared, slot, node_of, weights, batch.args]
+    call = _merged(kernel, _Call(network, graphs, None, keep), ends)
+    _each(
+        call.shards,
+        lambda graph: kernel.regoal_share(ctypes.byref(call.network), ctypes.byref(graph)),
+    )
+    return kernel, call
+
+
+def _merged(kernel: ctypes.CDLL, call: _Call, ends: npt.NDArray[np.int64]) -> _Call:
+    """The same call on the smaller graphs in which nodes that always look the same are one."""
+    first = call.shards[0]
+    class_of = np.arange(first.nodes)
+    args, atom_end = np.empty(first.arguments, np.int64), ends.copy()
+    moved = _address(atom_end) - _address(ends)
+
+    def merge(graph: _Graph) -> int:
+        end = kernel.regoal_merge(
+            ctypes.byref(call.network), ctypes.byref(graph), _at(class_of), _at(args),
+            ctypes.c_void_p(graph.atom_end + moved),
+        )  # fmt: skip
+        if 0 <= end < graph.node_end:
+            graph.node_end, graph.args = end, _address(args)
+            graph.atom_end += moved
+        return int(end < 0)
+
+    nodes = sum(graph.node_end - graph.node_begin for graph in call.shards)
+    _each(call.shards, merge)
+    if sum(graph.node_end - graph.node_begin for graph in call.shards) == nodes:
+        return call
+    keep = [*call.keep, args, atom_end, class_of]
+    return _Call(call.network, call.shards, torch.from_numpy(class_of), keep)
 
 
 def _at(array: Any) -> ctypes.c_void_p:
-    address = array.data_ptr() if isinstance(array, Tensor) else array.ctypes.data
-    return ctypes.c_void_p(address)
+    return ctypes.c_void_p(_address(array))
 
 
-def _integer(weights: Tensor) -> torch.dtype:
-    return torch.int64 if weights.dtype == torch.float64 else torch.int32
+def _address(array: Any) -> int:
+    """Where the numbers of a tensor or an array lie."""
+    if isinstance(array, Tensor):
+        return array.data_ptr()
+    return int(array.__array_interface__["data"][0])
