@@ -184,7 +184,7 @@ def test_odd_names_stay_apart(tasks, encoders):
     assert [str(a) for a in encoder.state(task.initial_state).actions] == ["(keys to)", "(train)"]
     assert rows["type", "type"] == [(0,), (1,)]
     assert rows["type", "keys"] == [(2,)]
-    assert rows["state", "to"] == [(1, 0), (0, 1)]
+    assert rows["state", "to"] == [(0, 1), (1, 0)]
     assert rows["state", "train"] == [(i,) for i in range(5)]
     assert rows["action", "train"] == [(4,)]
     assert rows["action", "keys"] == [(3, 2)]

@@ -16,7 +16,7 @@ B instances.
 from collections import OrderedDict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -30,6 +30,8 @@ from regoal.planning.schema import Matching
 from regoal.planning.task import DUMMY_ACTION, GroundAction, State, Task
 
 Longs = npt.NDArray[np.int64]
+Row = tuple[int, tuple[int, ...]]
+"""A relation and the nodes of one atom."""
 
 
 MOST_GOALS = 2000
@@ -105,8 +107,9 @@ class Batch:
 
     def shards(self, count: int) -> list["Shard"]:
         """Cut the batch into at most `count` runs of whole instances of about equal work."""
-        work = np.cumsum(self.instance_counts.sum(axis=1) + self.node_counts)
-        cuts = np.searchsorted(work, work[-1] * np.arange(1, count) / count)
+        work = np.cumsum([0, *(self.instance_counts.sum(axis=1) + self.node_counts)])
+        shares = work[-1] * np.arange(1, count) / count
+        cuts = np.abs(work[:, None] - shares).argmin(axis=0)
         bounds = np.unique([0, *cuts, len(self.node_counts)])
         atoms = np.vstack([np.zeros_like(self.counts), np.cumsum(self.instance_counts, axis=0)])
         nodes = np.concatenate([[0], np.cumsum(self.node_counts)])
@@ -136,6 +139,8 @@ class Encoder:
         self._order = parameter_order(matching)
         self._arity = np.array([r.arity for r in self.relations], dtype=np.int64)
         self._fixed: dict[Task, tuple[Encoded, list[str]]] = {}
+        self._rows_of_atoms: dict[Task, dict[tuple[str, Atom], Row | None]] = {}
+        self._rows_of_actions: dict[int, tuple[GroundAction, Row | None]] = {}
         self._goals: dict[tuple[Task, Goal], Encoded] = {}
         self._states: OrderedDict[State, EncodedState] = OrderedDict()
         self._remembered = 0
@@ -155,8 +160,9 @@ class Encoder:
         return encoded
 
     def forget_states(self) -> None:
-        """Drop all remembered states."""
+        """Drop all remembered states and what belongs to their actions."""
         self._states.clear()
+        self._rows_of_actions.clear()
         self._remembered = 0
 
     def unread(self, goal: Goal) -> set[str]:
@@ -173,11 +179,11 @@ class Encoder:
         known = self._goals.get((state.task, goal))
         if known is not None:
             return known
-        rows = _Rows(len(self.relations))
-        nodes = range(self.state(state).nodes)
-        for atom, positive in goal.literals():
-            self._add_atom(rows, "goal" if positive else "goal-not", atom, state.task, nodes)
-        encoded = rows.pack(self._arity)
+        rows = [
+            self._row("goal" if positive else "goal-not", atom, state.task)
+            for atom, positive in goal.literals()
+        ]
+        encoded = self._packed(rows, range(self.state(state).nodes))
         if all(atom.objects for atom, _ in goal.literals()):  # else it depends on the actions
             if len(self._goals) >= MOST_GOALS:
                 self._goals.clear()
@@ -219,44 +225,69 @@ class Encoder:
         fixed, nullary = self._fixed_part(task)
         actions = task.applicable_actions(state)
         nodes = range(len(task.objects) + len(actions))
-        rows = _Rows(len(self.relations))
-        for atom in sorted(state.fluent_atoms):
-            self._add_atom(rows, "state", atom, task, nodes)
-        for name in nullary:
-            self._add_atom(rows, "state", Atom(name, ()), task, nodes)
+        rows = [self._row("state", atom, task) for atom in state.fluent_atoms]
+        rows += [self._row("state", Atom(name, ()), task) for name in nullary]
+        rows += self._action_rows(task, actions)
+        return EncodedState(len(task.objects), actions, fixed, self._packed(rows, nodes))
+
+    def _action_rows(self, task: Task, actions: Sequence[GroundAction]) -> list[Row]:
+        """The atom P_A(o_a, o_1, ..., o_n) of each action that has a relation."""
+        known = self._rows_of_actions
+        found = []
         for node, action in enumerate(actions, start=len(task.objects)):
-            if action is not DUMMY_ACTION and ("action", action.name) in self._index:
-                arguments = [task.object_index[name] for name in action.objects]
-                if action.name in self._order:
-                    arguments = [arguments[i] for i in self._order[action.name]]
-                rows.add(self._index["action", action.name], [node, *arguments])
-        return EncodedState(len(task.objects), actions, fixed, rows.pack(self._arity))
+            if id(action) not in known:
+                known[id(action)] = action, self._action_row(task, action)
+            if (row := known[id(action)][1]) is not None:
+                found.append((row[0], (node, *row[1])))
+        return found
+
+    def _action_row(self, task: Task, action: GroundAction) -> Row | None:
+        relation = self._index.get(("action", action.name))
+        if action is DUMMY_ACTION or relation is None:
+            return None
+        arguments = [task.object_index[name] for name in action.objects]
+        order = self._order.get(action.name, range(len(arguments)))
+        return relation, tuple(arguments[i] for i in order)
 
     def _fixed_part(self, task: Task) -> tuple[Encoded, list[str]]:
         """Types and static atoms, and the names of static atoms without arguments."""
         if task not in self._fixed:
-            rows = _Rows(len(self.relations))
-            for name, types in task.types_of.items():
-                for of_type in types:
-                    self._add_atom(rows, "type", Atom(of_type, (name,)), task, ())
-            for name in sorted(task.domain.constants):
-                self._add_atom(rows, "constant", Atom(name, (name,)), task, ())
-            static = sorted(task.static_atoms)
-            for atom in static:
-                if atom.objects:
-                    self._add_atom(rows, "state", atom, task, ())
-            nullary = [atom.predicate for atom in static if not atom.objects]
-            self._fixed[task] = rows.pack(self._arity), nullary
+            types = task.types_of.items()
+            rows = [
+                *(self._row("type", Atom(t, (name,)), task) for name, ts in types for t in ts),
+                *(self._row("constant", Atom(x, (x,)), task) for x in task.domain.constants),
+                *(self._row("state", atom, task) for atom in task.static_atoms if atom.objects),
+            ]
+            nullary = sorted(atom.predicate for atom in task.static_atoms if not atom.objects)
+            self._fixed[task] = self._packed(rows, ()), nullary
         return self._fixed[task]
 
-    def _add_atom(
-        self, rows: "_Rows", kind: str, atom: Atom, task: Task, nodes: Iterable[int]
-    ) -> None:
-        relation = self._index.get((kind, atom.predicate))
-        if relation is None:
-            return
-        index = task.object_index
-        rows.add(relation, [index[name] for name in atom.objects] if atom.objects else nodes)
+    def _row(self, kind: str, atom: Atom, task: Task) -> Row | None:
+        """Relation and nodes of an atom, remembered; None where it has no relation."""
+        known = self._rows_of_atoms.setdefault(task, {})
+        if (kind, atom) not in known:
+            relation = self._index.get((kind, atom.predicate))
+            index = task.object_index
+            places = tuple(index[name] for name in atom.objects)
+            known[kind, atom] = None if relation is None else (relation, places)
+        return known[kind, atom]
+
+    def _packed(self, rows: Iterable[Row | None], nodes: Sequence[int]) -> Encoded:
+        """Rows in the order of their relations, and in each in that of their nodes.
+
+        A row without nodes becomes one for each of `nodes`.
+        """
+        found: list[Row] = []
+        for row in rows:
+            if row is not None and row[1]:
+                found.append(row)
+            elif row is not None:
+                found.extend((row[0], (node,)) for node in nodes)
+        found.sort()
+        relations = np.array([relation for relation, _ in found], dtype=np.int64)
+        counts = np.bincount(relations, minlength=len(self.relations))
+        args = np.array(list(chain.from_iterable(row for _, row in found)), dtype=np.int64)
+        return Encoded(counts, args)
 
     def _join(self, parts: Sequence[Encoded], offsets: Longs) -> tuple[Longs, Longs]:
         """One list of arguments in the order of the relations, and the atoms of each part.
@@ -270,22 +301,3 @@ class Encoder:
         args += np.repeat(offsets, sizes.sum(axis=1))
         order = np.argsort(relation.astype(np.int16), kind="stable")
         return args[order], counts
-
-
-class _Rows:
-    """Arguments of atoms, collected by relation."""
-
-    def __init__(self, relations: int) -> None:
-        self._relations = relations
-        self._rows: dict[int, list[int]] = {}
-
-    def add(self, relation: int, nodes: Iterable[int]) -> None:
-        self._rows.setdefault(relation, []).extend(nodes)
-
-    def pack(self, arity: Longs) -> Encoded:
-        counts = np.zeros(self._relations, dtype=np.int64)
-        args: list[int] = []
-        for relation in sorted(self._rows):
-            counts[relation] = len(self._rows[relation]) // arity[relation]
-            args.extend(self._rows[relation])
-        return Encoded(counts, np.array(args, dtype=np.int64))

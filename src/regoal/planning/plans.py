@@ -184,7 +184,8 @@ class _Replay:
         for schema in schemas:
             native = self._applicable(schema, step.objects)
             if native is not None:
-                self._execute(GroundAction(step.name, step.objects, native))
+                inner = native._advanced_ground_action
+                self._execute(GroundAction(step.name, step.objects, inner))
                 return None
         faults = [self._broken(schema, step.objects) for schema in schemas]
         return ", or ".join("; ".join(broken) for broken in dict.fromkeys(map(tuple, faults)))
@@ -192,21 +193,14 @@ class _Replay:
     def missing_goals(self) -> list[str]:
         """The literals of the goal that do not hold, in a fixed order."""
         literals = self._problem.get_goal_condition().get_literals()
-        missing = [x for x in literals if not self._state._native.literal_holds(x)]
+        missing = [x for x in literals if not self._state.wrapped.literal_holds(x)]
         return sorted(self._names.told(x, self._names.terms(x)) for x in missing)
 
     def _execute(self, action: GroundAction) -> None:
-        cost = self._cost(action)
+        cost = self._task.cost(self._state, action)
         self.cost += cost
         self.unit_cost = self.unit_cost and cost == 1.0
         self._state = self._task.successor(self._state, action)
-
-    def _cost(self, action: GroundAction) -> float:
-        if hasattr(self._task, "cost"):
-            return float(self._task.cost(self._state, action))
-        if self._problem._advanced_problem.get_optimization_metric() is None:
-            return 1.0
-        return float(action.native.apply(self._state._native, True)[1])
 
     def _applicable(self, schema: Any, objects: tuple[str, ...]) -> Any:
         """The library's action of `schema` with these arguments if it is applicable, else None.
@@ -214,7 +208,7 @@ class _Replay:
         The library adds the existential variables of a precondition to the parameters.
         """
         natives = [self._names.objects[name] for name in objects]
-        state = self._state._native
+        state = self._state.wrapped
         if schema.get_arity() == len(objects):
             action = self._problem.new_ground_action(schema, natives)
             return action if action.is_applicable(state) else None
@@ -238,7 +232,7 @@ class _Replay:
             natives = [self._names.objects[name] for name in names]
             atom = self._problem.new_ground_atom(predicate, natives)
             ground = self._problem.new_ground_literal(atom, literal.get_polarity())
-            if not self._state._native.literal_holds(ground):
+            if not self._state.wrapped.literal_holds(ground):
                 told = self._names.told(literal, names)
                 (types if self._names.type_of(literal) else others).append(told)
         return sorted(types) + sorted(others) or ["no object fulfils its existential precondition"]

@@ -57,6 +57,11 @@ class State:
         self._library = task._native
         self.index: int = native.get_index()
 
+    @property
+    def wrapped(self) -> pymimir.State:
+        """The library's own value for this state."""
+        return pymimir.State(self._native, self._library)
+
     def __eq__(self, other: object) -> bool:
         return (
             isinstance(other, State)
@@ -87,9 +92,10 @@ class State:
 
     def satisfies(self, goal: Goal) -> bool:
         """Whether this is a goal state, i.e. every literal of `goal` holds."""
-        return all(self.holds(atom) for atom in goal.atoms) and not any(
-            self.holds(atom) for atom in goal.negative
-        )
+        missing = goal.atoms - self._changeable
+        if missing and not missing <= self.task.static_atoms:
+            return False
+        return not any(self.holds(atom) for atom in goal.negative)
 
     @cached_property
     def _changeable(self) -> frozenset[Atom]:
@@ -163,10 +169,12 @@ class Task:
         """Make this the library's view of the task."""
         self._native = native
         self._repositories = native._advanced_problem.get_repositories()
+        self._states = native._search_context.get_state_repository()
+        self._generator = native._search_context.get_applicable_action_generator()
         self._fluent: dict[int, Atom | None] = {}
         self._derived: dict[int, Atom | None] = {}
         self._actions: dict[int, GroundAction | None] = {}
-        self.initial_state = State(self, native.get_initial_state())
+        self.initial_state = State(self, native.get_initial_state()._advanced_state)
 
     def __repr__(self) -> str:
         return f"Task({self.path})"
@@ -194,8 +202,8 @@ class Task:
         """All applicable ground actions in a fixed order; the dummy action where there is none."""
         known = self._actions
         found = []
-        for native in state._native.generate_applicable_actions(False):
-            index = native._advanced_ground_action.get_index()
+        for native in self._generator.generate_applicable_actions(state._native):
+            index = native.get_index()
             if index not in known:
                 known[index] = self._converted(native)
             if (action := known[index]) is not None:
@@ -213,7 +221,8 @@ class Task:
         """The state after `action`, which must be applicable in `state`."""
         if action.native is None:
             return state
-        return State(self, action.native.apply(state._native))
+        after, _ = self._states.get_or_create_successor_state(state._native, action.native, 0.0)
+        return State(self, after)
 
     def state_of(self, atoms: Iterable[Atom]) -> State:
         """The state with these changeable atoms; derived ones among them do not count.
@@ -237,9 +246,7 @@ class Task:
                     predicate, ObjectList(terms)
                 )
             )
-        repository = self._native._search_context.get_state_repository()
-        native, _ = repository.get_or_create_state(found, [])
-        return State(self, pymimir.State(native, self._native))
+        return State(self, self._states.get_or_create_state(found, [])[0])
 
     @cached_property
     def _native_names(self) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -268,9 +275,8 @@ class Task:
             raise PddlError(f"{self.path}: :init gives the cost of {action} no value; add it.")
         return cost
 
-    def atoms_of(self, native_state: Any) -> tuple[Atom, ...]:
+    def atoms_of(self, state: Any) -> tuple[Atom, ...]:
         """The changeable and derived atoms of a library state, each converted once a task."""
-        state = native_state._advanced_state
         fluent = self._known_atoms(self._fluent, "fluent", state.get_fluent_atoms())
         derived = self._known_atoms(self._derived, "derived", state.get_derived_atoms())
         return (*fluent, *derived)
@@ -300,11 +306,10 @@ class Task:
 
         What must exist for a precondition stands behind the file's parameters, and is left off.
         """
-        inner = native._advanced_ground_action
-        name = self.domain.text.actions[inner.get_action().get_name()]
+        name = self.domain.text.actions[native.get_action().get_name()]
         arity = len(self._schemas[name].parameters)
         names = self._text.objects
-        objects = tuple(names[o.get_name()] for o in islice(inner.get_objects(), arity))
+        objects = tuple(names[o.get_name()] for o in islice(native.get_objects(), arity))
         if self.has_costs and self._cost(name, objects) is None:
             return None
         return GroundAction(name, objects, native)
