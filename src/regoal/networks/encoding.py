@@ -14,7 +14,7 @@ B instances.
 """
 
 from collections import OrderedDict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, pairwise
 from typing import NamedTuple
@@ -139,7 +139,7 @@ class Encoder:
         self._order = parameter_order(matching)
         self._arity = np.array([r.arity for r in self.relations], dtype=np.int64)
         self._fixed: dict[Task, tuple[Encoded, list[str]]] = {}
-        self._rows_of_atoms: dict[Task, dict[tuple[str, Atom], Row | None]] = {}
+        self._rows_of_atoms: dict[tuple[Task, str], _Rows] = {}
         self._rows_of_actions: dict[int, tuple[GroundAction, Row | None]] = {}
         self._goals: dict[tuple[Task, Goal], Encoded] = {}
         self._states: OrderedDict[State, EncodedState] = OrderedDict()
@@ -180,7 +180,7 @@ class Encoder:
         if known is not None:
             return known
         rows = [
-            self._row("goal" if positive else "goal-not", atom, state.task)
+            self._rows(state.task, "goal" if positive else "goal-not")[atom]
             for atom, positive in goal.literals()
         ]
         encoded = self._packed(rows, range(self.state(state).nodes))
@@ -225,8 +225,9 @@ class Encoder:
         fixed, nullary = self._fixed_part(task)
         actions = task.applicable_actions(state)
         nodes = range(len(task.objects) + len(actions))
-        rows = [self._row("state", atom, task) for atom in state.fluent_atoms]
-        rows += [self._row("state", Atom(name, ()), task) for name in nullary]
+        known = self._rows(task, "state")
+        rows = [known[atom] for atom in state.fluent_atoms]
+        rows += [known[Atom(name, ())] for name in nullary]
         rows += self._action_rows(task, actions)
         return EncodedState(len(task.objects), actions, fixed, self._packed(rows, nodes))
 
@@ -252,25 +253,21 @@ class Encoder:
     def _fixed_part(self, task: Task) -> tuple[Encoded, list[str]]:
         """Types and static atoms, and the names of static atoms without arguments."""
         if task not in self._fixed:
-            types = task.types_of.items()
+            types, constants, static = (self._rows(task, k) for k in ("type", "constant", "state"))
             rows = [
-                *(self._row("type", Atom(t, (name,)), task) for name, ts in types for t in ts),
-                *(self._row("constant", Atom(x, (x,)), task) for x in task.domain.constants),
-                *(self._row("state", atom, task) for atom in task.static_atoms if atom.objects),
+                *(types[Atom(t, (x,))] for x, above in task.types_of.items() for t in above),
+                *(constants[Atom(x, (x,))] for x in task.domain.constants),
+                *(static[atom] for atom in task.static_atoms if atom.objects),
             ]
             nullary = sorted(atom.predicate for atom in task.static_atoms if not atom.objects)
             self._fixed[task] = self._packed(rows, ()), nullary
         return self._fixed[task]
 
-    def _row(self, kind: str, atom: Atom, task: Task) -> Row | None:
-        """Relation and nodes of an atom, remembered; None where it has no relation."""
-        known = self._rows_of_atoms.setdefault(task, {})
-        if (kind, atom) not in known:
-            relation = self._index.get((kind, atom.predicate))
-            index = task.object_index
-            places = tuple(index[name] for name in atom.objects)
-            known[kind, atom] = None if relation is None else (relation, places)
-        return known[kind, atom]
+    def _rows(self, task: Task, kind: str) -> "_Rows":
+        """The rows of a task's atoms of one kind."""
+        if (task, kind) not in self._rows_of_atoms:
+            self._rows_of_atoms[task, kind] = _Rows(kind, self._index, task.object_index)
+        return self._rows_of_atoms[task, kind]
 
     def _packed(self, rows: Iterable[Row | None], nodes: Sequence[int]) -> Encoded:
         """Rows in the order of their relations, and in each in that of their nodes.
@@ -301,3 +298,19 @@ class Encoder:
         args += np.repeat(offsets, sizes.sum(axis=1))
         order = np.argsort(relation.astype(np.int16), kind="stable")
         return args[order], counts
+
+
+class _Rows(dict[Atom, Row | None]):
+    """Relation and nodes of each atom, found when first asked for; None where it has no relation."""
+
+    def __init__(
+        self, kind: str, relations: Mapping[tuple[str, str], int], objects: Mapping[str, int]
+    ) -> None:
+        super().__init__()
+        self._kind, self._relations, self._objects = kind, relations, objects
+
+    def __missing__(self, atom: Atom) -> Row | None:
+        relation = self._relations.get((self._kind, atom.predicate))
+        nodes = tuple(self._objects[name] for name in atom.objects)
+        self[atom] = row = None if relation is None else (relation, nodes)
+        return row
