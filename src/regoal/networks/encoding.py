@@ -301,7 +301,7 @@ class Encoder:
 
 
 class _Rows(dict[Atom, Row | None]):
-    """Relation and nodes of each atom, found when first asked for; None where it has no relation."""
+    """Relation and nodes of each atom, found when first asked for; None: it has no relation."""
 
     def __init__(
         self, kind: str, relations: Mapping[tuple[str, str], int], objects: Mapping[str, int]
