@@ -49,7 +49,7 @@ MEASURES = (
     Measure(
         "episode", "s", lambda stack, turn: stack.episode(),
         prepare=lambda stack: stack.warm_up_episode(),
-        budget=Budget(seconds=20.0, least=2, most=8), threads_of="optimisation_step",
+        budget=Budget(seconds=20.0, least=1, most=8), threads_of="optimisation_step",
     ),
 )  # fmt: skip
 """The layers do not matter to the encoding, which is measured at the first depth only."""
