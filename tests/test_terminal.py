@@ -60,7 +60,7 @@ def test_elsewhere_than_on_a_terminal_states_are_rare_and_notes_are_kept(capsys)
     ("best", "told"),
     [
         (None, "no policy was validated yet"),
-        (Validation(5, 3, 4, 60), "best policy, on validation 3/4 solved, 60 actions in all: "),
+        (Validation(5, 3, 4, 60, 4), "best policy, on validation 3/4 solved, 60 actions in all: "),
     ],
 )
 def test_the_end_of_a_training(best, told, tmp_path):

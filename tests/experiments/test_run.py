@@ -203,7 +203,7 @@ def test_patience_ends_a_run_that_solves_everything(files, tmp_path, monkeypatch
     lengths = iter([9, 8, 8, 8, 7, 9, 9, 9])
 
     def perfect(episode, *_):
-        return Validation(episode, 2, 2, next(lengths))
+        return Validation(episode, 2, 2, next(lengths), 2)
 
     monkeypatch.setattr(run_module, "validate", perfect)
     summary = run(files, tmp_path, config={"episodes": 50, "validate_every": 1, "patience": 2})
@@ -218,7 +218,7 @@ def test_of_equal_policies_each_is_kept_equally_often():
     for _ in range(3000):
         standing = Standing()
         for episode in range(3):
-            standing.judge(Validation(episode, 1, 2, 5), rng)
+            standing.judge(Validation(episode, 1, 2, 5, 2), rng)
         kept[standing.best.episode] += 1
     assert all(900 < count < 1100 for count in kept)
 
@@ -227,8 +227,8 @@ def test_the_best_policy_solves_most_then_has_the_shortest_plans():
     rng, standing = np.random.default_rng(0), Standing()
     results = [(1, 9, True), (1, 10, False), (2, 30, True), (1, 3, False), (2, 29, True)]
     for episode, (solved, length, kept) in enumerate(results, start=1):
-        assert standing.judge(Validation(episode, solved, 3, length), rng) is kept
-    assert standing.best == Validation(5, 2, 3, 29)
+        assert standing.judge(Validation(episode, solved, 3, length, 3), rng) is kept
+    assert standing.best == Validation(5, 2, 3, 29, 3)
     assert Standing.from_json(json.loads(json.dumps(standing.to_json()))) == standing
     with pytest.raises(UsageError, match="another version"):
         Standing.from_json({"best": None})

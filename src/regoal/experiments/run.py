@@ -247,6 +247,7 @@ class _Run:
             self.validation,
             self.config,
             lambda: bool(interrupt),
+            standing.best.solved if standing.best else 0,
         )
         if validation is None:
             return False

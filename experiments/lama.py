@@ -1,0 +1,39 @@
+"""LAMA on the test sets, for the paper's Table 2: `python -m experiments.lama DOMAINS...`.
+
+Each domain's records go to `results/DOMAIN/lama/0/`, where `python -m experiments.results` and
+`regoal report results` find them. Limits: 5 minutes of processor time, 4 GiB, a problem.
+"""
+
+import subprocess
+import sys
+from pathlib import Path
+
+from experiments.results import OUT
+from regoal.domains.splits import write_split
+from regoal.experiments.run_dir import CONFIG, RESULTS, write_json
+
+LIMITS = {"time-limit": "5m", "memory-limit": "4G"}
+PROBLEMS = Path(__file__).parent.parent / "build" / "problems"
+
+
+def main() -> None:
+    """Run every domain named on the command line, one after the other."""
+    for domain in sys.argv[1:]:
+        folder = PROBLEMS / domain / "test"
+        write_split(domain, "test", folder)
+        run(domain, folder)
+
+
+def run(domain: str, folder: Path) -> None:
+    """LAMA's first plans for the problems of a folder, one at a time."""
+    out = OUT / domain / "lama" / "0"
+    out.mkdir(parents=True, exist_ok=True)
+    limits = [word for name, value in LIMITS.items() for word in (f"--{name}", value)]
+    command = [sys.executable, "-m", "regoal.cli", "lama", str(folder / "domain.pddl")]
+    paths = ["--problems", str(folder), "--out", str(out / RESULTS)]
+    subprocess.run([*command, *paths, *limits], check=True)
+    write_json(out / CONFIG, {"domain": domain, "method": "lama", **LIMITS})
+
+
+if __name__ == "__main__":
+    main()

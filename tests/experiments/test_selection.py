@@ -1,0 +1,66 @@
+"""Validation in quarters: a policy that cannot become the best is not run to the end."""
+
+from types import SimpleNamespace
+
+import pytest
+
+from regoal.config import LAPTOP
+from regoal.evaluation.results import Outcome
+from regoal.experiments import selection
+from regoal.experiments.selection import validate
+
+
+@pytest.fixture
+def problems(monkeypatch):
+    """Makes problems with 1, 2, 3, ... objects; those whose size is in `solvable` are solved."""
+
+    def make(count, solvable):
+        tried = []
+
+        def execute(network, encoder, tasks, **options):
+            for task in tasks:
+                tried.append(len(task.objects))
+                solved = len(task.objects) in solvable
+                outcome = Outcome.SOLVED if solved else Outcome.STEP_LIMIT
+                yield SimpleNamespace(actions=[None] * len(task.objects), outcome=outcome)
+
+        monkeypatch.setattr(selection, "execute", execute)
+        monkeypatch.setattr(selection, "Encoder", lambda *arguments, **options: None)
+        tasks = [SimpleNamespace(objects=range(size)) for size in range(count, 0, -1)]
+        for task in tasks:
+            task.renewed = lambda task=task: task
+        return tasks, tried
+
+    return make
+
+
+def run(tasks, best=0):
+    network = SimpleNamespace(relations=())
+    return validate(7, network, tasks, LAPTOP, lambda: False, best)
+
+
+def test_every_problem_is_run_where_the_policy_may_become_the_best(problems):
+    tasks, tried = problems(8, solvable={1, 2, 3, 8})
+    assert run(tasks, best=4) == selection.Validation(7, 4, 8, 1 + 2 + 3 + 8, 8)
+    assert tried == [1, 2, 3, 4, 5, 6, 7, 8]
+
+
+def test_nothing_more_is_run_after_a_first_quarter_without_a_plan(problems):
+    tasks, tried = problems(10, solvable={4, 5, 6})
+    found = run(tasks)
+    assert (found.solved, found.tried, found.problems) == (0, 3, 10)
+    assert tried == [1, 2, 3]
+    assert str(found) == "0 of the 3 smallest solved, the others not tried"
+
+
+def test_nothing_more_is_run_once_the_best_is_out_of_reach(problems):
+    tasks, _ = problems(8, solvable={1, 3, 4, 5, 6, 7, 8})
+    assert run(tasks, best=8).tried == 2
+    assert run(tasks, best=7).tried == 8
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 5])
+def test_fewer_problems_than_quarters(problems, count):
+    tasks, tried = problems(count, solvable=set(range(10)))
+    assert run(tasks).complete
+    assert tried == list(range(1, count + 1))
