@@ -12,7 +12,15 @@ import tyro
 
 from regoal.commands import COMMANDS, Command, Train
 from regoal.config import LAPTOP, PRESETS
-from regoal.errors import EXIT_DONE, EXIT_INTERNAL, EXIT_MEMORY, EXIT_USAGE, RegoalError, UsageError
+from regoal.errors import (
+    EXIT_DONE,
+    EXIT_INTERNAL,
+    EXIT_MEMORY,
+    EXIT_USAGE,
+    RegoalError,
+    UsageError,
+    lacks_memory,
+)
 
 EXIT_INTERRUPTED = 130
 EXIT_PIPE = 141
@@ -113,9 +121,7 @@ def _explained(error: BaseException) -> tuple[int, str]:
             return error.exit_code, str(error)
         case KeyboardInterrupt():
             return EXIT_INTERRUPTED, "Interrupted."
-        case MemoryError():
-            return EXIT_MEMORY, "Out of memory."
-        case RuntimeError() if "can't allocate memory" in str(error):  # torch's words
+        case _ if lacks_memory(error):
             return EXIT_MEMORY, "Out of memory."
         case OSError() if error.strerror:
             return EXIT_USAGE, f"{error.filename or 'a file'}: {error.strerror}."

@@ -37,3 +37,13 @@ class UsageError(RegoalError):
     """A bad command line, a missing file, or a policy that does not fit."""
 
     exit_code = EXIT_USAGE
+
+
+def lacks_memory(error: BaseException) -> bool:
+    """Whether an error says that memory ran out: Python's, or PyTorch's for a CPU or a GPU."""
+    if isinstance(error, MemoryError):
+        return True
+    told = str(error)  # PyTorch has a type of its own for GPUs only
+    return isinstance(error, RuntimeError) and (
+        "can't allocate memory" in told or "out of memory" in told
+    )

@@ -1,18 +1,26 @@
 """Greedy execution, on hand-made Q-values and on many problems at once."""
 
+import logging
+import math
+
 import pytest
 import torch
 
-from regoal.evaluation.execution import Execution, execute
+from regoal.errors import lacks_memory
+from regoal.evaluation.execution import BYTES_A_NUMBER, Execution, _Memory, execute
 from regoal.evaluation.results import Outcome
 from regoal.networks.encoding import Encoder
+from regoal.networks.parameters import Layout
 
 
 class Preferring:
     """Stands for a network whose Q-value is the first listed action's place, by text."""
 
-    def __init__(self, encoder, *order):
+    layout = Layout((), 16)
+
+    def __init__(self, encoder, *order, room=math.inf):
         self.encoder = encoder
+        self.room = room
         self.order = order
         self.batches = []
         self._pairs = []
@@ -25,7 +33,12 @@ class Preferring:
     def state(self, state):
         return self.encoder.state(state)
 
+    def goal(self, goal, state):
+        return self.encoder.goal(goal, state)
+
     def q_values(self, batch, layers):
+        if len(batch) > self.room:
+            raise self.error
         return [
             torch.tensor(
                 [
@@ -115,19 +128,19 @@ def test_no_problems(encoders):
     assert list(execute(network, network, [], layers=1)) == []
 
 
-@pytest.mark.parametrize("batch_nodes", [1, 20, 4000])
-def test_a_batch_gives_the_plans_of_one_at_a_time(tasks, relations, policy, batch_nodes):
+@pytest.mark.parametrize("batch_bytes", [1, 60_000, 10**8])
+def test_a_batch_gives_the_plans_of_one_at_a_time(tasks, relations, policy, batch_bytes):
     for name in ("blocks", "ferry", "odd", "roads"):
         problems = list(tasks[name].values()) * 2
         network = policy(relations[name], 32, seed=2)
 
-        def plans(of, nodes, name=name, network=network):
+        def plans(of, room, name=name, network=network):
             encoder = Encoder(relations[name])
-            ended = execute(network, encoder, of, layers=6, max_steps=25, batch_nodes=nodes)
+            ended = execute(network, encoder, of, layers=6, max_steps=25, batch_bytes=room)
             return [(x.task, x.outcome, plan(x)) for x in ended]
 
-        alone = {task: plans([task], 4000)[0][1:] for task in problems}
-        together = plans(problems, batch_nodes)
+        alone = {task: plans([task], 10**8)[0][1:] for task in problems}
+        together = plans(problems, batch_bytes)
         assert len(together) == len(problems)
         for task, *found in together:
             assert tuple(found) == alone[task]
@@ -137,9 +150,9 @@ def test_a_finished_problem_makes_room_for_the_next(tasks, encoders):
     encoder = encoders["roads"]
     roads = tasks["roads"]
     problems = [roads["fork"], roads["done"], roads["ring"], roads["end"]]
-    for batch_nodes, batches in [(1, [1] * 5), (4000, [3, 2])]:
+    for batch_bytes, batches in [(1, [1] * 5), (10**8, [3, 2])]:
         network = Preferring(encoder, "(go a c)")
-        ended = execute(network, network, problems, layers=1, batch_nodes=batch_nodes)
+        ended = execute(network, network, problems, layers=1, batch_bytes=batch_bytes)
         outcomes = {x.task: x.outcome for x in ended}
         assert set(outcomes) == set(problems)
         assert outcomes[roads["fork"]] is Outcome.SOLVED
@@ -174,3 +187,93 @@ def test_plans_do_not_depend_on_what_is_remembered(tasks, relations, policy):
         for n in (0, 20_000_000)
     ]
     assert runs[0] == runs[1]
+
+
+# Memory
+
+OUT_OF_MEMORY = [
+    MemoryError(),
+    RuntimeError("[enforce fail at alloc_cpu.cpp:118] DefaultCPUAllocator: can't allocate memory"),
+    torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB."),
+]
+
+
+@pytest.mark.parametrize("error", OUT_OF_MEMORY, ids=["python", "cpu", "cuda"])
+def test_a_batch_that_does_not_fit_is_halved(tasks, encoders, error, caplog):
+    problems = [tasks["blocks"]["three"]] * 5
+    order = ["(unstack a b)", "(put-down a)", "(pick-up b)", "(stack b c)"]
+    network = Preferring(encoders["blocks"], *order, room=2)
+    network.error = error
+    with caplog.at_level(logging.WARNING):
+        ended = list(execute(network, network, problems, layers=1))
+    assert [plan(x) for x in ended] == [order] * 5
+    assert [record.message for record in caplog.records] == [
+        "memory ran out: going on with smaller batches, which takes longer"
+    ]
+    assert network.batches == [5, *[2, 2, 1] * 4]
+
+
+def test_a_problem_that_does_not_fit_alone_ends_and_the_others_go_on(tasks, encoders):
+    blocks = tasks["blocks"]
+    order = ["(unstack a b)", "(put-down a)", "(pick-up b)", "(stack b c)"]
+    network = Preferring(encoders["blocks"], *order)
+    network.error, whole = MemoryError(), network.q_values
+
+    def q_values(batch, layers):
+        network.room = 0 if any(state.task is blocks["tower"] for state, _ in batch) else math.inf
+        return whole(batch, layers)
+
+    network.q_values = q_values
+    ended = execute(network, network, [blocks["three"], blocks["tower"]], layers=1)
+    assert {x.task: x.outcome for x in ended} == {
+        blocks["tower"]: Outcome.MEMORY_LIMIT,
+        blocks["three"]: Outcome.SOLVED,
+    }
+
+
+def test_other_errors_are_no_lack_of_memory(tasks, encoders):
+    network = Preferring(encoders["blocks"], room=0)
+    network.error = RuntimeError("shapes differ")
+    with pytest.raises(RuntimeError, match="shapes differ"):
+        list(execute(network, network, [tasks["blocks"]["three"]] * 2, layers=1))
+    assert not lacks_memory(ValueError("out of memory"))
+
+
+def test_large_problems_come_first_and_equal_ones_in_their_order(tasks, encoders):
+    blocks = tasks["blocks"]
+    network = Preferring(encoders["blocks"])
+    met = []
+    whole = network.batch
+
+    def batch(pairs):
+        pairs = list(pairs)
+        met.extend(state.task for state, _ in pairs)
+        return whole(pairs)
+
+    network.batch = batch
+    again = blocks["three"].renewed()
+    problems = [blocks["three"], blocks["tower"], again]
+    list(execute(network, network, problems, layers=1, max_steps=1, batch_bytes=1))
+    assert met == [blocks["tower"], blocks["three"], again]
+
+
+def test_states_that_grow_out_of_the_budget_are_split(tasks, relations, policy):
+    # The first states of both problems fit into one batch, but at some time later ones do not.
+    encoder, network = Encoder(relations["blocks"]), policy(relations["blocks"], 32, seed=2)
+    problems = [tasks["blocks"]["tower"]] * 2
+    first = problems[0].initial_state
+    memory = _Memory(encoder, 32, 0)
+    room = 2 * memory.needed(first, problems[0].goal)
+    batches = []
+
+    class Watched:
+        layout = network.layout
+
+        def q_values(self, batch, layers):
+            rows = batch.nodes + len(batch.args)
+            batches.append((len(batch.action_counts), rows * BYTES_A_NUMBER * 32))
+            return network.q_values(batch, layers)
+
+    list(execute(Watched(), encoder, problems, layers=3, max_steps=8, batch_bytes=room))
+    assert batches[0] == (2, room)
+    assert all(count == 1 or used <= room for count, used in batches)

@@ -1,17 +1,30 @@
 """Greedy execution of a policy on many problems at once (paper, "Testing")."""
 
+import logging
 import math
 import time
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 from torch import Tensor
 
+from regoal.errors import lacks_memory
 from regoal.evaluation.results import Outcome
 from regoal.networks.encoding import Encoder
 from regoal.networks.q_network import QNetwork
+from regoal.planning.goals import Goal
 from regoal.planning.task import DUMMY_ACTION, GroundAction, State, Task
+
+BATCH_BYTES = 16 * 2**20
+"""Memory for one forward pass, states aside. Larger batches were no faster on a CPU, and a problem
+shares its wall-clock time with those beside it."""
+BYTES_A_NUMBER = 20
+"""Peak bytes of a forward pass a node or atom argument, an embedding's number: 16 in the plain
+definition of the network (15.2 to 15.6 measured), less in the kernel, and the index lists."""
+
+log = logging.getLogger(__name__)
 
 
 @dataclass
@@ -73,6 +86,47 @@ class Execution:
         return None
 
 
+@dataclass
+class _Memory:
+    """What one batch may take, and what states take."""
+
+    encoder: Encoder
+    embedding_size: int
+    limit: int
+    """Bytes."""
+    told: bool = False
+
+    def needed(self, state: State, goal: Goal) -> int:
+        """Bytes that a state adds to a batch, estimated."""
+        x = self.encoder.state(state)
+        arguments = sum(
+            map(len, (x.fixed.args, x.changing.args, self.encoder.goal(goal, state).args))
+        )
+        return BYTES_A_NUMBER * self.embedding_size * (x.nodes + arguments)
+
+    def used(self, active: Sequence[Execution]) -> int:
+        """Bytes of a batch."""
+        return sum(self.needed(x.state, x.task.goal) for x in active)
+
+    def parts(self, active: Sequence[Execution]) -> Iterator[Sequence[Execution]]:
+        """Runs that fit, each of at least one: states grow and shrink while they are executed."""
+        start, used = 0, 0
+        for i, x in enumerate(active):
+            needed = self.needed(x.state, x.task.goal)
+            if i > start and used + needed > self.limit:
+                yield active[start:i]
+                start, used = i, 0
+            used += needed
+        yield active[start:]
+
+    def halve(self, part: Sequence[Execution]) -> None:
+        """Let no batch be larger than half of this one, which did not fit; say so once."""
+        self.limit = min(self.limit, self.used(part)) // 2
+        if not self.told:
+            log.warning("memory ran out: going on with smaller batches, which takes longer")
+            self.told = True
+
+
 def execute(  # noqa: PLR0913 - all but three by keyword
     network: QNetwork,
     encoder: Encoder,
@@ -81,31 +135,32 @@ def execute(  # noqa: PLR0913 - all but three by keyword
     layers: int,
     max_steps: int = 1000,
     avoid_visited: bool = True,
-    batch_nodes: int = 4000,
+    batch_bytes: int = BATCH_BYTES,
     time_limit_s: float = math.inf,
     stop: Callable[[], bool] = lambda: False,
 ) -> Iterator[Execution]:
     """Run every task to its end; yields each as it ends, in the order of ending.
 
-    The batch stays full: as many problems side by side as have `batch_nodes` nodes (objects and
-    actions) in all, at least one, a finished one making room for the next. Without
-    `avoid_visited` a problem ends at the first state seen before, as in the paper's figures.
-    `time_limit_s` counts wall-clock seconds from the start of each problem to its end.
-    `stop` is asked before every step; when true, what is unfinished is not yielded.
+    The batch stays full: as many problems side by side as fit into `batch_bytes`, at least one, a
+    finished one making room for the next. Those with most objects begin, so that no long plan is
+    left to the end, where nothing fills the batch, and what does not fit shows at once. Where
+    memory runs out nevertheless, halves of the batch are tried; a problem that does not fit alone
+    ends, and the others go on. Without `avoid_visited` a problem ends at the first state seen
+    before, as in the paper's figures. `time_limit_s` counts wall-clock seconds from the start of
+    each problem to its end. `stop` is asked before every step; when true, what is unfinished is not
+    yielded.
     """
-    waiting = list(reversed(tasks))
+    waiting = deque(sorted(tasks, key=lambda task: -len(task.objects)))
+    memory = _Memory(encoder, network.layout.size, batch_bytes)
     active: list[Execution] = []
     while waiting or active:
-        while waiting and _fits(active, encoder, batch_nodes):
-            execution = Execution(waiting.pop(), avoid_visited)
-            if execution.outcome is not None:
-                yield execution
-            else:
-                active.append(execution)
+        yield from _begin(waiting, active, avoid_visited, memory)
         if not active or stop():
             return
-        batch = encoder.batch((x.state, x.task.goal) for x in active)
-        for execution, q in zip(active, network.q_values(batch, layers), strict=True):
+        for execution, q in zip(active, _q_values(network, active, layers, memory), strict=True):
+            if q is None:
+                execution.end(Outcome.MEMORY_LIMIT)
+                continue
             execution.step(encoder.state(execution.state).actions, q, max_steps)
             if execution.outcome is None and execution.elapsed() > time_limit_s:
                 execution.end(Outcome.TIME_LIMIT)
@@ -113,5 +168,42 @@ def execute(  # noqa: PLR0913 - all but three by keyword
         active = [x for x in active if x.outcome is None]
 
 
-def _fits(active: Sequence[Execution], encoder: Encoder, batch_nodes: int) -> bool:
-    return not active or sum(encoder.state(x.state).nodes for x in active) < batch_nodes
+def _begin(
+    waiting: deque[Task], active: list[Execution], avoid_visited: bool, memory: _Memory
+) -> Iterator[Execution]:
+    """Fill up what is active; yields what has ended before its first step."""
+    used = memory.used(active) if waiting else 0
+    while waiting:
+        needed = memory.needed(waiting[0].initial_state, waiting[0].goal)
+        if active and used + needed > memory.limit:
+            return
+        execution = Execution(waiting.popleft(), avoid_visited)
+        if execution.outcome is not None:
+            yield execution
+        else:
+            active.append(execution)
+            used += needed
+
+
+def _q_values(
+    network: QNetwork, active: Sequence[Execution], layers: int, memory: _Memory
+) -> list[Tensor | None]:
+    """Q-values of each problem's applicable actions; None where it does not fit alone."""
+    found: list[Tensor | None] = []
+    parts = list(reversed(list(memory.parts(active))))
+    while parts:
+        part = parts.pop()
+        try:
+            batch = memory.encoder.batch((x.state, x.task.goal) for x in part)
+            found += network.q_values(batch, layers)
+            continue
+        except (MemoryError, RuntimeError) as error:
+            if not lacks_memory(error):
+                raise
+        # Out here the error and what it keeps alive are gone.
+        if len(part) == 1:
+            found.append(None)
+        else:
+            memory.halve(part)
+            parts += reversed(list(memory.parts(part)))
+    return found

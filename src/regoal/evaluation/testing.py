@@ -86,11 +86,16 @@ class Attempt:
 
 
 def solve(policy: Policy, encoder: Encoder, task: Task, settings: TestSettings) -> Attempt:
-    """Run the policy on one task until it is solved or cannot go on; no plan is written."""
+    """Run the policy on one task until it is solved or cannot go on; no plan is written.
+
+    Raises `MemoryError` where the task does not fit into memory.
+    """
     if impossible := impossible_goals(task):
         what = " ".join(impossible[:3]) + (" and others" if impossible[3:] else "")
         return Attempt(None, f"the goal asks for {what}, which no action brings about", 0.0)
     [execution] = _executions(policy, encoder, [task], settings)
+    if execution.outcome is Outcome.MEMORY_LIMIT:
+        raise MemoryError
     if execution.outcome is Outcome.SOLVED:
         return Attempt(execution.actions, "", execution.seconds)
     return Attempt(None, _why(execution), execution.seconds)
