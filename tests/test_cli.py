@@ -316,6 +316,24 @@ def test_without_a_plan_there_is_no_file_and_a_reason(
     assert not out.exists()
 
 
+def test_a_device_is_chosen_and_one_that_is_not_there_is_refused(
+    run_folder, lamps, monkeypatch, capsys
+):
+    monkeypatch.setattr("torch.cuda.is_available", lambda: False)
+    training = run_folder.parent / "train"
+    files = ("--problems", training, "--validation", training)
+    for words in (
+        ["plan", run_folder, lamps / "domain.pddl", lamps / "p2.pddl", "--out", lamps / "plan"],
+        ["evaluate", run_folder, "--problems", lamps],
+        ["train", training / "domain.pddl", *files, "--out", lamps / "run", *TINY],
+    ):
+        assert regoal(*words, "--device", "cuda") == 36
+        assert "Use --device cpu" in capsys.readouterr().err
+        assert regoal(*words, "--device", "cpu") == 0
+    config = json.loads((lamps / "run" / "config.json").read_text())
+    assert config["environment"]["device"] == "cpu"
+
+
 def test_plan_overwrites_no_input(run_folder, lamps):
     file = lamps / "p2.pddl"
     text = file.read_text()

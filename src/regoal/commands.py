@@ -44,6 +44,10 @@ def _quantity(
     )
 
 
+Device = Annotated[
+    Literal["auto", "cpu", "cuda"],
+    arg(help="Where the network runs; auto takes a GPU where PyTorch sees one, else the CPU."),
+]
 Duration = Annotated[float, _quantity("TIME", units.seconds, "s")]
 Memory = Annotated[float, _quantity("SIZE", units.mebibytes, "M")]
 
@@ -98,6 +102,7 @@ class Train:
     threads: int = 0
     """CPU threads; 0 takes as many as OMP_NUM_THREADS says or there are cores, at most 8. The
     weights depend on the number, slightly; --resume keeps it."""
+    device: Device = "auto"
     config: Annotated[TrainConfig, arg(name="")] = LAPTOP
 
     def run(self) -> int:
@@ -117,6 +122,7 @@ class Train:
             budget_s=None if math.isinf(self.budget) else self.budget,
             resume=self.resume,
             threads=self.threads or recorded or free_threads(),
+            device=self.device,
         )
         print(
             f"{self.config.hindsight} hindsight, {self.preset} preset, "
@@ -150,6 +156,7 @@ class Evaluate:
     """A file for the records, one line of JSON a problem."""
     plans: Path | None = None
     """A folder for the plans, one NAME.plan a solved problem."""
+    device: Device = "auto"
 
     def run(self) -> int:
         """Evaluate; problems that stay unsolved are no failure of the command."""
@@ -157,11 +164,9 @@ class Evaluate:
         return self._evaluate() if code is None else code
 
     def _evaluate(self) -> int:
-        from regoal.evaluation.testing import TestSettings, evaluate, use_threads
-        from regoal.networks.policy_file import find_policy, load_policy
+        from regoal.evaluation.testing import TestSettings, evaluate, load
 
-        use_threads(free_threads())
-        policy = load_policy(find_policy(self.policy))
+        policy = load(self.policy, threads=free_threads(), device=self.device)
         problems = with_domains(problem_files(self.problems), self.domain)
         settings = TestSettings(
             layers=policy.layers if self.layers is None else self.layers,
@@ -196,6 +201,7 @@ class Plan:
     """Most wall-clock time of the whole command, e.g. 30s or 5m."""
     memory_limit: Memory = math.inf
     """Most memory for data, e.g. 1G."""
+    device: Device = "auto"
 
     def run(self) -> int:
         """Plan."""
@@ -204,14 +210,13 @@ class Plan:
         return self._plan() if code is None else code
 
     def _plan(self) -> int:
-        from regoal.evaluation.testing import TestSettings, solve, unread_goals, use_threads
-        from regoal.networks.policy_file import find_policy, load_policy, policy_encoder
+        from regoal.evaluation.testing import TestSettings, load, solve, unread_goals
+        from regoal.networks.policy_file import policy_encoder
         from regoal.planning.plans import prepare_plan_file, write_plan
         from regoal.planning.task import load_domain, load_task
 
         prepare_plan_file(self.out, (self.domain, self.problem))
-        use_threads(free_threads())
-        policy = load_policy(find_policy(self.policy))
+        policy = load(self.policy, threads=free_threads(), device=self.device)
         domain = load_domain(self.domain)
         encoder, notes = policy_encoder(policy, domain)
         task = load_task(domain, self.problem)

@@ -11,8 +11,9 @@ from regoal.evaluation.execution import Execution, execute
 from regoal.evaluation.results import Outcome, PlanResult, problem_names
 from regoal.files import write_text_atomically
 from regoal.networks import native
+from regoal.networks.device import device_called
 from regoal.networks.encoding import Encoder
-from regoal.networks.policy_file import Policy, policy_encoder
+from regoal.networks.policy_file import Policy, find_policy, load_policy, policy_encoder
 from regoal.planning.plans import format_plan, validate_plan
 from regoal.planning.schema import schema_of
 from regoal.planning.task import GroundAction, Task, load_domain, load_task
@@ -39,9 +40,16 @@ class TestSettings:
                 raise UsageError(f"{name} must be at least 1, got {getattr(self, name)}.")
 
 
-def use_threads(count: int) -> None:
-    """Let every computation of this process use `count` threads."""
-    native.use_threads(count)
+def load(name: str, *, threads: int, device: str) -> Policy:
+    """The policy of this name or path, to be run with so many threads on `auto`, `cpu` or `cuda`.
+
+    Raises `UsageError` as `find_policy`, `load_policy` and `device_called` do.
+    """
+    native.use_threads(threads)
+    where = device_called(device)
+    policy = load_policy(find_policy(name))
+    policy.network.to(where)
+    return policy
 
 
 def evaluate(

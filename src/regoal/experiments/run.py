@@ -30,6 +30,7 @@ from regoal.learning.checkpoint import Training, read_checkpoint, save_checkpoin
 from regoal.learning.dqn import EpisodeStats, Learner, Streams, train
 from regoal.learning.replay import Replay
 from regoal.networks import native
+from regoal.networks.device import device_called
 from regoal.networks.encoding import Encoder
 from regoal.networks.policy_file import Policy, save_policy
 from regoal.networks.q_network import QNetwork
@@ -64,6 +65,8 @@ class RunSettings:
     """Go on with the run in `out` if there is one."""
     threads: int = 1
     """Threads of every computation; the numbers depend on it."""
+    device: str = "cpu"
+    """auto, cpu or cuda."""
 
 
 @dataclass(frozen=True)
@@ -136,6 +139,7 @@ def _check(settings: RunSettings) -> None:
         raise UsageError(f"the budget must be above 0 seconds, got {settings.budget_s}.")
     if not 1 <= settings.threads <= MOST_THREADS:
         raise UsageError(f"--threads lies in 1 to {MOST_THREADS}, got {settings.threads}.")
+    device_called(settings.device)
 
 
 def _prepared(settings: RunSettings, inputs: Inputs, tell: Tell) -> "_Run":
@@ -143,6 +147,7 @@ def _prepared(settings: RunSettings, inputs: Inputs, tell: Tell) -> "_Run":
     config, out = settings.config, settings.out
     relations = relations_of(inputs.schema)
     network = QNetwork(relations, config.embedding_size, seed=config.seed)
+    network.to(device_called(settings.device))
     training = Training(
         inputs.tasks,
         Learner(network, Encoder(relations), config),
@@ -151,8 +156,11 @@ def _prepared(settings: RunSettings, inputs: Inputs, tell: Tell) -> "_Run":
         ),
         Streams.from_seed(config.seed),
     )
-    kernel = native.available(network.weights, network.layout)
-    for note in run_folder.write_config(out, _config_record(settings, inputs, kernel)):
+    used = {
+        "kernel": native.available(network.weights, network.layout),
+        "device": network.weights.device.type,
+    }
+    for note in run_folder.write_config(out, _config_record(settings, inputs, used)):
         tell(note)
     run = _Run(settings, inputs.schema, inputs.validation, training, tell)
     checkpoint, notes = read_checkpoint(run_folder.checkpoint_path(out))
@@ -169,7 +177,7 @@ def _prepared(settings: RunSettings, inputs: Inputs, tell: Tell) -> "_Run":
     return run
 
 
-def _config_record(settings: RunSettings, inputs: Inputs, kernel: bool) -> JsonObject:
+def _config_record(settings: RunSettings, inputs: Inputs, used: JsonObject) -> JsonObject:
     return {
         "domain": settings.name,
         "preset": settings.preset,
@@ -186,7 +194,7 @@ def _config_record(settings: RunSettings, inputs: Inputs, kernel: bool) -> JsonO
             "problems": str(settings.problems),
             "validation": str(settings.validation),
         },
-        "environment": run_folder.environment(kernel=kernel),
+        "environment": run_folder.environment() | used,
     }
 
 

@@ -98,11 +98,11 @@ def checkpoint_path(folder: Path) -> Path:
     return folder / CHECKPOINT
 
 
-def environment(*, kernel: bool) -> JsonObject:
-    """Versions that may change the numbers of a run; `kernel` says if the compiled one is used."""
+def environment() -> JsonObject:
+    """Versions that may change the numbers of a run."""
     versions: JsonObject = {name: package_version(name) for name in PACKAGES}
     versions |= {"python": platform.python_version(), "machine": platform.machine()}
-    return versions | {"kernel": kernel, "commit": _commit()}
+    return versions | {"commit": _commit()}
 
 
 @contextlib.contextmanager

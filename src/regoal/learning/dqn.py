@@ -73,7 +73,8 @@ class Learner:
         self.config = config
         self.encoder = encoder
         self.online = network
-        self.target = QNetwork(network.relations, network.layout.size, seed=0)
+        self.device = network.weights.device
+        self.target = QNetwork(network.relations, network.layout.size, seed=0).to(self.device)
         self.target.requires_grad_(False)
         self.optimizer = torch.optim.Adam(network.parameters(), lr=config.learning_rate.start)
         self._target_values: dict[tuple[State, Goal], float] = {}
@@ -92,10 +93,10 @@ class Learner:
     def trained_weights(self) -> Tensor:
         """A copy of the online weights, zero for the relations that no update has touched yet.
 
-        Their random weights would only disturb: think of goals with predicates that no training
-        goal has.
+        It lies on the CPU. The random weights of the others would only disturb: think of goals
+        with predicates that no training goal has.
         """
-        weights, layout = self.online.weights.detach().clone(), self.online.layout
+        weights, layout = self.online.weights.detach().cpu().clone(), self.online.layout
         moments = self.optimizer.state[self.online.weights].get("exp_avg_sq")
         for i in range(len(layout.arities)):
             touched = moments is not None and layout.part(moments, f"message.{i}.bias_out").any()
@@ -111,13 +112,14 @@ class Learner:
     def update(self, sample: Sample, depth: int) -> tuple[float, Tensor]:
         """One optimisation step; the loss is taken after `depth` layers too (paper, "Model").
 
-        Returns the loss and the TD errors [B] of the last layer.
+        Returns the loss and the TD errors [B] of the last layer, on the CPU.
         """
         config = self.config
         solved = torch.tensor([t.solved for t in sample.transitions])
         next_value = self._next_values(sample.transitions)
         target = td_learning.td_target(next_value, solved, discount=config.discount)
-        weight = torch.from_numpy(sample.weights).float()
+        target = target.to(self.device)
+        weight = torch.from_numpy(sample.weights).float().to(self.device)
         values = self._values(sample.transitions, depth)
         errors = [td_learning.td_error(value, target) for value in values]
         losses = [
@@ -132,13 +134,13 @@ class Learner:
         if config.gradient_norm:
             torch.nn.utils.clip_grad_norm_(self.online.parameters(), config.gradient_norm)
         self.optimizer.step()
-        return loss.item(), errors[-1].detach()
+        return loss.item(), errors[-1].detach().cpu()
 
     def _values(self, transitions: Sequence[Transition], depth: int) -> list[Tensor]:
         """Q(s, a, g) [B] after `depth` layers and after all."""
         batch = self.encoder.batch((t.state, t.goal) for t in transitions)
         starts = np.cumsum((0, *batch.action_counts[:-1]))
-        chosen = torch.from_numpy(starts + [t.action for t in transitions])
+        chosen = torch.from_numpy(starts + [t.action for t in transitions]).to(self.device)
         depths = sorted({depth, self.config.layers})
         return [q[chosen] for q in self.online(batch, depths)]
 

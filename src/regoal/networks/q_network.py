@@ -1,6 +1,7 @@
 """Q(s, a, g) = MLP(f(o_a), Σ_o f(o)) for all applicable actions (paper, "Q-value Predictions")."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import torch
 from torch import Tensor, nn
@@ -23,14 +24,16 @@ class QNetwork(nn.Module):
     def forward(self, batch: Batch, depths: Sequence[int]) -> list[Tensor]:
         """Q-values [Q] of all actions of the batch, read out after each depth in `depths`.
 
-        Depth is an argument, as all rounds share their weights; the depths must rise.
+        Depth is an argument, as all rounds share their weights; the depths must rise. The batch
+        is moved to where the weights are, and the values stay there.
         """
+        batch = moved(batch, self.weights.device)
         return [self._read_out(f, batch) for f in embed(self.weights, self.layout, batch, depths)]
 
     def q_values(self, batch: Batch, layers: int) -> list[Tensor]:
-        """Q-values [actions] of each instance, after `layers` rounds, without gradients."""
+        """Q-values [actions] of each instance, on the CPU, after `layers` rounds; no gradients."""
         with torch.inference_mode():
-            return list(self(batch, [layers])[0].split(batch.action_counts))
+            return list(self(batch, [layers])[0].cpu().split(batch.action_counts))
 
     def without_silent_relations(self) -> "QNetwork":
         """The same network without the relations whose messages' weights are all zero."""
@@ -53,6 +56,20 @@ class QNetwork(nn.Module):
         objects = objects.index_add(0, batch.object_instance, f[batch.object_nodes])
         pairs = torch.cat((f[batch.action_nodes], objects[batch.action_instance]), dim=1)
         return apply_mlp(self.layout.mlp(self.weights, "readout"), pairs).squeeze(1)
+
+
+def moved(batch: Batch, device: torch.device) -> Batch:
+    """The batch with its tensors on a device; itself where they are there."""
+    if batch.args.device == device:
+        return batch
+    return replace(
+        batch,
+        args=batch.args.to(device),
+        object_nodes=batch.object_nodes.to(device),
+        object_instance=batch.object_instance.to(device),
+        action_nodes=batch.action_nodes.to(device),
+        action_instance=batch.action_instance.to(device),
+    )
 
 
 def _last(relation: int) -> str:

@@ -1,0 +1,81 @@
+"""Which device is taken, and that all of a computation gets there."""
+
+import numpy as np
+import pytest
+import torch
+
+from regoal.config import TrainConfig
+from regoal.errors import EXIT_USAGE, UsageError
+from regoal.learning.dqn import Learner, Streams, train
+from regoal.learning.replay import Replay
+from regoal.networks.device import device_called
+from regoal.networks.encoding import Encoder
+from regoal.networks.policy_file import Policy, load_policy, save_policy
+from regoal.networks.q_network import QNetwork, moved
+from regoal.planning.schema import schema_of
+
+needs_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="PyTorch sees no GPU")
+
+
+def test_the_names_of_devices(monkeypatch):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    assert device_called("cpu").type == device_called("auto").type == "cpu"
+    with pytest.raises(UsageError, match=r"There is no CUDA here.*Use --device cpu") as caught:
+        device_called("cuda")
+    assert caught.value.exit_code == EXIT_USAGE
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    assert device_called("cpu").type == "cpu"
+    assert device_called("cuda").type == device_called("auto").type == "cuda"
+
+
+def test_a_batch_that_is_there_is_not_moved(tasks, encoders):
+    task = tasks["blocks"]["tower"]
+    batch = encoders["blocks"].batch([(task.initial_state, task.goal)])
+    assert moved(batch, torch.device("cpu")) is batch
+
+
+def test_every_tensor_of_a_batch_is_moved(tasks, relations, encoders):
+    # On the device without storage an operation fails where one of its inputs is elsewhere.
+    meta = torch.device("meta")
+    for name in ("blocks", "ferry"):
+        pairs = [(task.initial_state, task.goal) for task in tasks[name].values()]
+        batch = encoders[name].batch(pairs)
+        tensors = [x for x in vars(moved(batch, meta)).values() if isinstance(x, torch.Tensor)]
+        assert len(tensors) == 5
+        assert all(x.device == meta for x in tensors)
+        network = QNetwork(relations[name], 16, seed=0).to(meta)
+        early, late = network(batch, [1, 3])
+        assert early.device == late.device == meta
+        assert early.shape == (sum(batch.action_counts),)
+
+
+CONFIG = TrainConfig(
+    episodes=2, embedding_size=16, layers=3, updates=4, batch_size=8, horizon=10, trajectories=2
+)
+
+
+def trained(tasks, relations, device):
+    learner = Learner(
+        QNetwork(relations["blocks"], 16, seed=1).to(device), Encoder(relations["blocks"]), CONFIG
+    )
+    replay = Replay(50, exponent=0.6, weight=0.4)
+    problems = [tasks["blocks"]["tower"], tasks["blocks"]["three"]]
+    losses = [stats.loss for stats in train(problems, learner, replay, Streams.from_seed(5))]
+    return learner, losses
+
+
+@pytest.mark.gpu
+@needs_gpu
+def test_a_gpu_gives_the_numbers_of_the_cpu_and_a_policy_for_it(tasks, relations, tmp_path):
+    task = tasks["blocks"]["tower"]
+    (_, near), (learner, far) = (trained(tasks, relations, d) for d in ("cpu", "cuda"))
+    np.testing.assert_allclose(far[:1], near[:1], rtol=1e-3)  # later ones follow other choices
+    assert learner.target.weights.is_cuda
+    assert not learner.trained_weights().is_cuda
+    (q,) = learner.q_values([(task.initial_state, task.goal)])
+    policy = Policy(learner.online, schema_of(task.domain), CONFIG.layers, {})
+    save_policy(tmp_path / "policy.safetensors", policy)
+    read = load_policy(tmp_path / "policy.safetensors").network
+    assert not read.weights.is_cuda
+    batch = learner.encoder.batch([(task.initial_state, task.goal)])
+    torch.testing.assert_close(read.q_values(batch, CONFIG.layers)[0], q, rtol=1e-4, atol=1e-4)
