@@ -65,7 +65,7 @@ class Ours:
             self.learner.encoder,
             temperature=UNIFORM,
             horizon=steps,
-            rng=self.rng,
+            rngs=[self.rng] * len(self.work.explored),
         )
         seconds = time.perf_counter() - start
         return Timed(seconds, max(map(len, trajectories)), sum(map(len, trajectories)))

@@ -20,10 +20,10 @@ from regoal import terminal, units
 from regoal.config import LAPTOP, TrainConfig
 from regoal.domains.splits import DOMAINS, write_split
 from regoal.errors import EXIT_DONE, EXIT_INVALID_PLAN, EXIT_NO_PLAN, UsageError
-from regoal.experiments.run_dir import recorded_threads
+from regoal.experiments.run_dir import recorded_number
 from regoal.limits import supervised
 from regoal.planning.problem_files import problem_files, with_domains
-from regoal.threads import free_threads
+from regoal.threads import free_threads, process_group
 
 STARTED = time.perf_counter()
 MOST_MIB = 10**9
@@ -100,8 +100,11 @@ class Train:
     name: str = ""
     """What tables call the domain; the name in the domain file unless given."""
     threads: int = 0
-    """CPU threads; 0 takes as many as OMP_NUM_THREADS says or there are cores, at most 8. The
-    weights depend on the number, slightly; --resume keeps it."""
+    """CPU threads of each worker; 0 takes as many as OMP_NUM_THREADS says, or the worker's share of
+    the cores, at most 8. The weights depend on the number, slightly; --resume keeps it."""
+    workers: int = 0
+    """Processes on this machine that train together; 0 takes one, or those that torchrun started.
+    Exploration depends on whether there are several, the weights on how many; --resume keeps it."""
     device: Device = "auto"
     config: Annotated[TrainConfig, arg(name="")] = LAPTOP
 
@@ -110,7 +113,12 @@ class Train:
         from regoal.experiments.run import RunSettings, run_training
         from regoal.planning.task import load_domain
 
-        recorded = recorded_threads(self.out) if self.resume else 0
+        group = process_group()
+        workers, threads = self.workers or (group.size if group.size > 1 else 0), self.threads
+        if self.resume:
+            workers = workers or recorded_number(self.out, "workers")
+            threads = threads or recorded_number(self.out, "threads")
+        workers = workers or 1
         settings = RunSettings(
             domain=self.domain,
             problems=self.problems,
@@ -121,12 +129,16 @@ class Train:
             name=self.name or load_domain(self.domain).name,
             budget_s=None if math.isinf(self.budget) else self.budget,
             resume=self.resume,
-            threads=self.threads or recorded or free_threads(),
+            threads=threads or free_threads(group.here if group.size > 1 else workers),
+            workers=workers,
             device=self.device,
         )
+        if group.rank > 0:
+            return run_training(settings, lambda news: None).exit_code
         print(
             f"{self.config.hindsight} hindsight, {self.preset} preset, "
-            f"{settings.threads} thread{'s' if settings.threads > 1 else ''}"
+            + (f"{workers} workers, each with " if workers > 1 else "")
+            + f"{settings.threads} thread{'s' if settings.threads > 1 else ''}"
         )
         with terminal.live_line() as show:
             summary = run_training(settings, lambda news: terminal.show_news(news, show))

@@ -21,7 +21,7 @@ def explore(tasks, encoder, *, seed=0, horizon=10, q_values=None, temperature=1.
         encoder,
         temperature=temperature,
         horizon=horizon,
-        rng=np.random.default_rng(seed),
+        rngs=[np.random.default_rng(seed)] * len(tasks),
     )
 
 

@@ -3,10 +3,13 @@
 Nothing but the budget depends on the clock, so that one seed gives one policy.
 """
 
+import contextlib
+import hashlib
 import math
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Literal
 
@@ -26,8 +29,10 @@ from regoal.experiments.run_dir import (
 )
 from regoal.experiments.run_inputs import Inputs, read_inputs
 from regoal.experiments.selection import Standing, Validation, validate
-from regoal.learning.checkpoint import Training, read_checkpoint, save_checkpoint
+from regoal.experiments.workers import together
+from regoal.learning.checkpoint import Checkpoint, Training, read_checkpoint, save_checkpoint
 from regoal.learning.dqn import EpisodeStats, Learner, Streams, train
+from regoal.learning.parallel import Workers
 from regoal.learning.replay import Replay
 from regoal.networks import native
 from regoal.networks.device import device_called
@@ -67,6 +72,8 @@ class RunSettings:
     """Threads of every computation; the numbers depend on it."""
     device: str = "cpu"
     """auto, cpu or cuda."""
+    workers: int = 1
+    """Processes that train together; the numbers depend on it."""
 
 
 @dataclass(frozen=True)
@@ -120,16 +127,31 @@ def run_training(settings: RunSettings, tell: Tell) -> RunSummary:
     """Train, or go on training, until the episodes, the budget or the patience end.
 
     Raises `UsageError` for settings, files or a folder that will not do, `PddlError` and
-    `UnsupportedPddlError` for PDDL, and `RegoalError` where the loss is no longer finite or the
-    disk is full; what was saved before stays.
+    `UnsupportedPddlError` for PDDL, and `RegoalError` where the loss is no longer finite, the
+    disk is full or a worker is lost; what was saved before stays.
     """
     _check(settings)
-    run_folder.check_folder(settings.out, resume=settings.resume)
-    inputs = read_inputs(settings.domain, settings.problems, settings.validation, tell)
-    native.use_threads(settings.threads)
-    with run_folder.locked(settings.out), run_folder.told_disk_errors(settings.out):
-        run_folder.check_folder(settings.out, resume=settings.resume)  # now nobody else writes
-        run = _prepared(settings, inputs, tell)
+    with together(settings.workers, partial(_train, settings, _silent)) as workers:
+        return _train(settings, tell, workers)
+
+
+def _silent(news: str | Progress) -> None:
+    del news
+
+
+def _train(settings: RunSettings, tell: Tell, workers: Workers) -> RunSummary:
+    """What every worker does; only the first one speaks, and sees the run folder."""
+    tell = tell if workers.rank == 0 else _silent
+    with contextlib.ExitStack() as folder:
+        if workers.rank == 0:
+            run_folder.check_folder(settings.out, resume=settings.resume)
+        inputs = read_inputs(settings.domain, settings.problems, settings.validation, tell)
+        native.use_threads(settings.threads)
+        if workers.rank == 0:
+            folder.enter_context(run_folder.locked(settings.out))
+            folder.enter_context(run_folder.told_disk_errors(settings.out))
+            run_folder.check_folder(settings.out, resume=settings.resume)  # nobody else writes now
+        run = _prepared(settings, inputs, tell, workers)
         with interrupts(tell) as interrupt:
             return run.go(interrupt)
 
@@ -139,41 +161,47 @@ def _check(settings: RunSettings) -> None:
         raise UsageError(f"the budget must be above 0 seconds, got {settings.budget_s}.")
     if not 1 <= settings.threads <= MOST_THREADS:
         raise UsageError(f"--threads lies in 1 to {MOST_THREADS}, got {settings.threads}.")
-    device_called(settings.device)
+    if not 1 <= settings.workers <= settings.config.batch_size:
+        raise UsageError(
+            f"--workers lies in 1 to the batch size {settings.config.batch_size}, "
+            f"got {settings.workers}."
+        )
+    _device(settings)
 
 
-def _prepared(settings: RunSettings, inputs: Inputs, tell: Tell) -> "_Run":
+def _device(settings: RunSettings) -> torch.device:
+    if settings.workers == 1:
+        return device_called(settings.device)
+    if settings.device == "cuda":
+        raise UsageError("Several workers share a CPU's cores; on a GPU take one, --workers 1.")
+    return device_called("cpu")
+
+
+def _prepared(settings: RunSettings, inputs: Inputs, tell: Tell, workers: Workers) -> "_Run":
     """The run at its beginning, or at its last checkpoint."""
     config, out = settings.config, settings.out
     relations = relations_of(inputs.schema)
     network = QNetwork(relations, config.embedding_size, seed=config.seed)
-    network.to(device_called(settings.device))
+    network.to(_device(settings))
     training = Training(
         inputs.tasks,
-        Learner(network, Encoder(relations), config),
+        Learner(network, Encoder(relations), config, workers),
         Replay(
             config.replay_capacity, exponent=config.priority_exponent, weight=config.priority_weight
         ),
         Streams.from_seed(config.seed),
     )
-    used = {
-        "kernel": native.available(network.weights, network.layout),
-        "device": network.weights.device.type,
-    }
-    for note in run_folder.write_config(out, _config_record(settings, inputs, used)):
-        tell(note)
     run = _Run(settings, inputs.schema, inputs.validation, training, tell)
-    checkpoint, notes = read_checkpoint(run_folder.checkpoint_path(out))
-    for note in notes:
-        tell(note)
+    checkpoint = workers.gather(run.open_folder(inputs) if run.first else None)[0]
     if checkpoint is not None:
         checkpoint.restore(training)
         run.standing = Standing.from_json(checkpoint.record)
         run.best_weights = checkpoint.extra.get("best")
-        if run.standing.best and not (out / POLICY).is_file():
+        if run.standing.best and run.first and not (out / POLICY).is_file():
             run.write_policy()
         tell(f"going on after episode {run.standing.episode}")
-    run_folder.tidy(out, run.standing.episode, run.standing.validated)
+    if run.first:
+        run_folder.tidy(out, run.standing.episode, run.standing.validated)
     return run
 
 
@@ -183,6 +211,7 @@ def _config_record(settings: RunSettings, inputs: Inputs, used: JsonObject) -> J
         "preset": settings.preset,
         **asdict(settings.config),
         "threads": settings.threads,
+        "workers": settings.workers,
         "budget_s": settings.budget_s,
         "pddl_domain": inputs.domain.name,
         "fingerprint": inputs.schema.fingerprint(),
@@ -213,22 +242,54 @@ class _Run:
     def __post_init__(self) -> None:
         self.out, self.config = self.settings.out, self.settings.config
         self.network = self.training.learner.online
+        self.workers = self.training.learner.workers
+        self.first = self.workers.rank == 0
+        """Whether this worker writes what the run leaves."""
+
+    def open_folder(self, inputs: Inputs) -> Checkpoint | None:
+        """Write the configuration and read the last checkpoint, if there is one."""
+        weights, layout = self.network.weights, self.network.layout
+        used: JsonObject = {
+            "kernel": native.available(weights, layout),
+            "device": weights.device.type,
+        }
+        notes = run_folder.write_config(self.out, _config_record(self.settings, inputs, used))
+        checkpoint, more = read_checkpoint(run_folder.checkpoint_path(self.out))
+        for note in (*notes, *more):
+            self.tell(note)
+        return checkpoint
 
     def go(self, interrupt: Interrupt) -> RunSummary:
         """Train to the end, or to an interrupt."""
         self.started = time.monotonic() - self.standing.elapsed_s
         episodes = train(*self.training, first_episode=self.standing.episode)
         while True:
-            ended = self.ended()
-            if not interrupt and self.validation_due(ended) and self.validate(interrupt):
-                self.save()
+            ended, signum = self.agreed(self.ended(), interrupt.signum)
+            if signum is None and self.validation_due(ended):
+                if self.validate(interrupt):
+                    self.save()
                 continue
-            if interrupt:
+            if signum is not None:
                 self.save()
                 ended = "interrupted"
             if ended:
-                return self.summary(ended, interrupt.signum)
+                return self.summary(ended, signum)
             self.take(next(episodes))
+
+    def agreed(self, ended: Ended | None, signum: int | None) -> tuple[Ended | None, int | None]:
+        """What the first worker's clock says, and a signal that some worker got.
+
+        Raises `RegoalError` where the workers' weights are not the same any more.
+        """
+        weights = self.network.weights.detach().cpu().numpy()
+        digest = hashlib.sha256(weights.tobytes()).digest() if self.workers.count > 1 else b""
+        reports = self.workers.gather((ended, signum, digest))
+        if len({digest for _, _, digest in reports}) > 1:
+            raise RegoalError(
+                "the workers' weights differ: they must run on processors of one kind, with the "
+                "same versions of everything."
+            )
+        return reports[0][0], next((s for _, s, _ in reports if s is not None), None)
 
     def ended(self) -> Ended | None:
         """Why the run is over, None while it is not."""
@@ -256,12 +317,16 @@ class _Run:
             self.config,
             lambda: bool(interrupt),
             standing.best.solved if standing.best else 0,
+            self.workers,
         )
         if validation is None:
             return False
         kept = standing.judge(validation, self.training.streams.ties)
         if kept:
             self.best_weights = self.training.learner.trained_weights()
+        if not self.first:
+            return True
+        if kept:
             self.write_policy()
         seconds = time.monotonic() - start
         standing.elapsed_s = time.monotonic() - self.started
@@ -284,7 +349,8 @@ class _Run:
         standing.episode = stats.episode
         standing.elapsed_s = time.monotonic() - self.started
         record = {**asdict(stats), "elapsed_s": standing.elapsed_s}
-        append_json_line(self.out / EPISODES, record)
+        if self.first:
+            append_json_line(self.out / EPISODES, record)
         self.tell(self.progress(stats))
 
     def progress(self, stats: EpisodeStats) -> Progress:
@@ -326,10 +392,14 @@ class _Run:
             "threads": self.settings.threads,
             "config": {k: v for k, v in asdict(config).items() if k not in run_folder.MAY_CHANGE},
         }
+        if self.workers.count > 1:
+            facts["workers"] = self.workers.count
         save_policy(self.out / POLICY, Policy(network, self.schema, config.layers, facts))
 
     def save(self) -> None:
-        """Write a checkpoint."""
+        """Write a checkpoint; the first worker's is everyone's."""
+        if not self.first:
+            return
         extra = {} if self.best_weights is None else {"best": self.best_weights}
         path = run_folder.checkpoint_path(self.out)
         save_checkpoint(path, self.training, self.standing.to_json(), extra)

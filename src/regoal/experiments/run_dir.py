@@ -203,11 +203,11 @@ def read_results(path: Path) -> list[PlanResult]:
     return sorted(results.values(), key=lambda result: natural_key(result.problem))
 
 
-def recorded_threads(folder: Path) -> int:
-    """The number of threads that the run in `folder` was started with, 0 where there is no run."""
+def recorded_number(folder: Path, key: str) -> int:
+    """`threads` or `workers` as the run in `folder` was started with, 0 where there is no run."""
     config = read_json(folder / CONFIG) if (folder / CONFIG).is_file() else {}
-    threads = config.get("threads")
-    return threads if isinstance(threads, int) else 0
+    number = config.get(key)
+    return number if isinstance(number, int) else 0
 
 
 def find_runs(paths: Iterable[Path]) -> list[Path]:

@@ -72,7 +72,7 @@ def write_config(folder: Path, config: Mapping[str, object]) -> tuple[str, ...]:
     """
     notes: tuple[str, ...] = ()
     if (folder / CONFIG).is_file():
-        before = read_json(folder / CONFIG)
+        before = {"workers": 1} | read_json(folder / CONFIG)  # older runs do not say
         for key in [*config, *(key for key in before if key not in config)]:
             if key not in MAY_CHANGE and before.get(key) != config.get(key):
                 told = f"{key} = {before.get(key)!r}, now it is {config.get(key)!r}"

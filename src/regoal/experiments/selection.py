@@ -13,6 +13,7 @@ from regoal.config import TrainConfig
 from regoal.errors import UsageError
 from regoal.evaluation.execution import execute
 from regoal.evaluation.results import Outcome
+from regoal.learning.parallel import ALONE, Workers
 from regoal.networks.encoding import Encoder
 from regoal.networks.q_network import QNetwork
 from regoal.networks.tensor_file import Facts
@@ -62,12 +63,15 @@ def validate(
     config: TrainConfig,
     stop: Callable[[], bool],
     best: int = 0,
+    workers: Workers = ALONE,
 ) -> Validation | None:
     """Execute the policy greedily on the problems, small ones first; None if `stop` ended it.
 
     A poor policy wanders until the step limit, which is most of the time. So problems are run in
     quarters, and the validation ends where the policy solves none of the first, or can no longer
     solve `best` problems. Tasks and encoder are used once, so that their many states are not kept.
+    Every worker takes a part of each quarter, and all get the result of all; where `stop` ended it
+    for one it is None for all.
     """
     by_size = sorted(tasks, key=lambda task: len(task.objects))
     encoder = Encoder(network.relations, remember=2_000_000)
@@ -78,16 +82,18 @@ def validate(
             execute(
                 network,
                 encoder,
-                [by_size[i].renewed() for i in quarter],
+                [by_size[i].renewed() for i in quarter[workers.rank :: workers.count]],
                 layers=config.layers,
                 max_steps=config.validation_steps,
                 stop=stop,
             )
         )
-        if len(done) < len(quarter):
+        solved = [len(x.actions) for x in done if x.outcome is Outcome.SOLVED]
+        found = workers.gather((len(done), solved))
+        if sum(ended for ended, _ in found) < len(quarter):
             return None
-        tried += len(done)
-        plans += [len(x.actions) for x in done if x.outcome is Outcome.SOLVED]
+        tried += len(quarter)
+        plans += [length for _, lengths in found for length in lengths]
         if not plans or len(plans) + len(tasks) - tried < best:
             break
     return Validation(episode, len(plans), len(tasks), sum(plans), tried)

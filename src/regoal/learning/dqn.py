@@ -12,8 +12,9 @@ from torch import Tensor
 from regoal.config import TrainConfig
 from regoal.learning import td_learning
 from regoal.learning.hindsight import hindsight_goals, into_dead_end, relabel
+from regoal.learning.parallel import ALONE, Workers
 from regoal.learning.replay import Replay, Sample
-from regoal.learning.rollout import rollout
+from regoal.learning.rollout import replayed, rollout
 from regoal.learning.trajectory import Trajectory, Transition
 from regoal.networks.encoding import Encoder
 from regoal.networks.q_network import QNetwork
@@ -69,9 +70,16 @@ class EpisodeStats:
 class Learner:
     """The online and the target network, and one optimisation step on a sample."""
 
-    def __init__(self, network: QNetwork, encoder: Encoder, config: TrainConfig) -> None:
+    def __init__(
+        self,
+        network: QNetwork,
+        encoder: Encoder,
+        config: TrainConfig,
+        workers: Workers = ALONE,
+    ) -> None:
         self.config = config
         self.encoder = encoder
+        self.workers = workers
         self.online = network
         self.device = network.weights.device
         self.target = QNetwork(network.relations, network.layout.size, seed=0).to(self.device)
@@ -112,15 +120,18 @@ class Learner:
     def update(self, sample: Sample, depth: int) -> tuple[float, Tensor]:
         """One optimisation step; the loss is taken after `depth` layers too (paper, "Model").
 
-        Returns the loss and the TD errors [B] of the last layer, on the CPU.
+        Each worker takes a part of the sample, of which there must be one for each, and all take
+        the step of the whole. Returns the loss and the TD errors [B] of the last layer, on the CPU.
         """
-        config = self.config
-        solved = torch.tensor([t.solved for t in sample.transitions])
-        next_value = self._next_values(sample.transitions)
+        config, size = self.config, len(sample.transitions)
+        mine = self.workers.share(size)
+        transitions = sample.transitions[mine]
+        solved = torch.tensor([t.solved for t in transitions])
+        next_value = self._next_values(sample.transitions)[mine]
         target = td_learning.td_target(next_value, solved, discount=config.discount)
         target = target.to(self.device)
-        weight = torch.from_numpy(sample.weights).float().to(self.device)
-        values = self._values(sample.transitions, depth)
+        weight = torch.from_numpy(sample.weights[mine]).float().to(self.device)
+        values = self._values(transitions, depth)
         errors = [td_learning.td_error(value, target) for value in values]
         losses = [
             td_learning.weighted_mean(
@@ -128,13 +139,18 @@ class Learner:
             )
             for error in errors
         ]
-        loss = torch.stack(losses).sum()
+        loss = torch.stack(losses).sum() * (len(transitions) / size)
         self.optimizer.zero_grad(set_to_none=True)
         loss.backward()  # type: ignore[no-untyped-call]
+        all_errors = loss.new_zeros(size)
+        all_errors[mine] = errors[-1].detach()
+        weights = self.online.weights
+        assert weights.grad is not None
+        weights.grad, loss, all_errors = self.workers.sum(weights.grad, loss.detach(), all_errors)
         if config.gradient_norm:
             torch.nn.utils.clip_grad_norm_(self.online.parameters(), config.gradient_norm)
         self.optimizer.step()
-        return loss.item(), errors[-1].detach().cpu()
+        return loss.item(), all_errors.cpu()
 
     def _values(self, transitions: Sequence[Transition], depth: int) -> list[Tensor]:
         """Q(s, a, g) [B] after `depth` layers and after all."""
@@ -145,7 +161,10 @@ class Learner:
         return [q[chosen] for q in self.online(batch, depths)]
 
     def _next_values(self, transitions: Sequence[Transition]) -> Tensor:
-        """max_a' Q(s', a', g) [B] of the target network, computed once between two syncs."""
+        """max_a' Q(s', a', g) [B] of the target network, computed once between two syncs.
+
+        Each worker computes a part of the unknown ones, and all know all of them.
+        """
         known = self._target_values
         pairs = [(t.next_state, t.goal) for t in transitions]
         unknown = list(
@@ -156,8 +175,13 @@ class Learner:
             )
         )
         if unknown:
-            values = self.target.q_values(self.encoder.batch(unknown), self.config.layers)
-            known.update((p, float(q.max())) for p, q in zip(unknown, values, strict=True))
+            mine = self.workers.share(len(unknown))
+            best = torch.zeros(len(unknown))
+            if unknown[mine]:
+                values = self.target.q_values(self.encoder.batch(unknown[mine]), self.config.layers)
+                best[mine] = torch.stack([q.max() for q in values])
+            (best,) = self.workers.sum(best)
+            known.update(zip(unknown, best.tolist(), strict=True))
         return torch.tensor([known.get(pair, 0.0) for pair in pairs])
 
 
@@ -175,16 +199,8 @@ def train(
         if episode % FORGET_EVERY == 0 and episode > first_episode:
             forget_states(tasks, learner, replay)
         start = time.perf_counter()
-        temperature = config.temperature(episode)
         chosen = [tasks[i] for i in streams.problems.integers(len(tasks), size=config.trajectories)]
-        trajectories = rollout(
-            chosen,
-            learner.q_values,
-            learner.encoder,
-            temperature=temperature,
-            horizon=config.horizon,
-            rng=streams.exploration,
-        )
+        trajectories = _explore(chosen, learner, streams, episode)
         parts = [part for t in trajectories for part in relabel(t, hindsight_goal)]
         lessons = [*parts, *(_dead_ends(trajectories) if config.learn_dead_ends else ())]
         for lesson in lessons:
@@ -201,11 +217,39 @@ def train(
             goal_size=_mean([len(part.goal) for part in parts]),
             trajectory_length=_mean([len(part) for part in parts]),
             loss=_mean(losses),
-            temperature=temperature,
+            temperature=config.temperature(episode),
             learning_rate=learning_rate,
             explore_seconds=explored - start,
             optimise_seconds=time.perf_counter() - explored,
         )
+
+
+def _explore(
+    tasks: Sequence[Task], learner: Learner, streams: Streams, episode: int
+) -> list[Trajectory]:
+    """A trajectory a task; each worker makes some and learns the others' actions.
+
+    One worker has one stream for all, as always; several have one a trajectory, whoever makes it.
+    """
+    config, workers = learner.config, learner.workers
+    mine = workers.share(len(tasks))
+    rngs = [streams.exploration] * len(tasks)
+    if workers.count > 1:
+        rngs = [np.random.default_rng((config.seed, episode, i)) for i in range(len(tasks))]
+    own = rollout(
+        tasks[mine],
+        learner.q_values,
+        learner.encoder,
+        temperature=config.temperature(episode),
+        horizon=config.horizon,
+        rngs=rngs[mine],
+    )
+    actions = [t for part in workers.gather([t.actions for t in own]) for t in part]
+    found = dict(zip(range(len(tasks))[mine], own, strict=True))
+    return [
+        found[i] if i in found else replayed(task, actions[i], learner.encoder)
+        for i, task in enumerate(tasks)
+    ]
 
 
 def forget_states(tasks: Sequence[Task], learner: Learner, replay: Replay) -> None:

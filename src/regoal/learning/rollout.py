@@ -29,9 +29,12 @@ def rollout(
     *,
     temperature: float,
     horizon: int,
-    rng: np.random.Generator,
+    rngs: Sequence[np.random.Generator],
 ) -> list[Trajectory]:
-    """One trajectory a task, from its initial state until its goal, a dead end or the horizon."""
+    """One trajectory a task, from its initial state until its goal, a dead end or the horizon.
+
+    `rngs` has one stream a task; several tasks may share one.
+    """
     states = [[task.initial_state] for task in tasks]
     actions: list[list[int]] = [[] for _ in tasks]
     active = [i for i, t in enumerate(tasks) if not _ended(t, t.initial_state, encoder)]
@@ -41,7 +44,7 @@ def rollout(
         values = q_values([(states[i][-1], tasks[i].goal) for i in active])
         for i, q in zip(active, values, strict=True):
             odds = boltzmann(q, temperature)
-            action, after = _step(tasks[i], states[i], odds, encoder, rng)
+            action, after = _step(tasks[i], states[i], odds, encoder, rngs[i])
             actions[i].append(action)
             states[i].append(after)
         active = [i for i in active if not _ended(tasks[i], states[i][-1], encoder)]
@@ -49,6 +52,14 @@ def rollout(
         Trajectory(tuple(s), tuple(a), task.goal)
         for s, a, task in zip(states, actions, tasks, strict=True)
     ]
+
+
+def replayed(task: Task, actions: Sequence[int], encoder: Encoder) -> Trajectory:
+    """The trajectory of these actions, found by a rollout elsewhere."""
+    states = [task.initial_state]
+    for action in actions:
+        states.append(task.successor(states[-1], encoder.state(states[-1]).actions[action]))
+    return Trajectory(tuple(states), tuple(actions), task.goal)
 
 
 def _step(
