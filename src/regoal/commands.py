@@ -110,7 +110,8 @@ class Train:
 
     def run(self) -> int:
         """Train, showing how it goes."""
-        from regoal.experiments.run import RunSettings, run_training
+        from regoal.experiments.run import run_training
+        from regoal.experiments.run_values import RunSettings
         from regoal.planning.task import load_domain
 
         group = process_group()

@@ -15,7 +15,7 @@ from regoal.files import write_text_atomically
 from regoal.units import duration_text
 
 if TYPE_CHECKING:
-    from regoal.experiments.run import Progress, RunSummary
+    from regoal.experiments.run_values import Progress, RunSummary
 
 PLAIN_EVERY_S = 10
 ENDINGS = {

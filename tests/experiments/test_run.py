@@ -20,8 +20,9 @@ import regoal
 from regoal.config import LAPTOP
 from regoal.errors import PddlError, RegoalError, UsageError
 from regoal.experiments import run as run_module
-from regoal.experiments.run import Progress, RunSettings, run_training
+from regoal.experiments.run import run_training
 from regoal.experiments.run_dir import load_run, read_json, read_jsonl
+from regoal.experiments.run_values import Progress, RunSettings
 from regoal.experiments.selection import Standing, Validation
 from regoal.learning.checkpoint import read_checkpoint
 from regoal.learning.dqn import Learner
@@ -407,7 +408,8 @@ SCRIPT = """
 import sys
 from pathlib import Path
 from regoal.config import TrainConfig, LinearDecay
-from regoal.experiments.run import RunSettings, run_training, Progress
+from regoal.experiments.run import run_training
+from regoal.experiments.run_values import RunSettings, Progress
 files, out, config = Path(sys.argv[1]), Path(sys.argv[2]), eval(sys.argv[3])
 def tell(x):
     print(x.episode if isinstance(x, Progress) else x, flush=True)

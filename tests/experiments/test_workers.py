@@ -4,6 +4,7 @@ import contextlib
 import multiprocessing
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -15,10 +16,12 @@ import pytest
 import regoal
 from regoal.config import LAPTOP
 from regoal.errors import UsageError
-from regoal.experiments.run import Progress, RunSettings, run_training
+from regoal.experiments.run import run_training
 from regoal.experiments.run_dir import read_json, read_jsonl
+from regoal.experiments.run_values import Progress, RunSettings
 from regoal.learning.checkpoint import read_checkpoint
 from regoal.learning.parallel import WorkerLostError
+from regoal.networks.policy_file import load_policy
 from regoal.threads import free_threads, process_group
 
 CONFIG = replace(
@@ -65,10 +68,15 @@ def result(out):
 
 
 @pytest.fixture(scope="module")
-def finished(tasks, tmp_path_factory):
+def finished_folder(tasks, tmp_path_factory):
     out = tmp_path_factory.mktemp("runs") / "finished"
     assert run(tasks, out).ended == "episodes"
-    return result(out)
+    return out
+
+
+@pytest.fixture(scope="module")
+def finished(finished_folder):
+    return result(finished_folder)
 
 
 def arguments(tasks, out):
@@ -93,13 +101,11 @@ def start(words, **environment):
     )
 
 
-def test_the_run_folder_tells_the_number_of_workers(tasks, tmp_path, finished):
-    del finished
-    one = tmp_path / "one"
-    run(tasks, one, workers=1, config=replace(CONFIG, episodes=1))
-    assert read_json(one / "config.json")["workers"] == 1
-    with pytest.raises(UsageError, match="started with workers = 1, now it is 2"):
-        run(tasks, one)
+def test_the_run_folder_tells_the_number_of_workers(tasks, finished_folder):
+    assert read_json(finished_folder / "config.json")["workers"] == 2
+    assert load_policy(finished_folder / "policy.safetensors").facts["workers"] == 2
+    with pytest.raises(UsageError, match="started with workers = 2, now it is 1"):
+        run(tasks, finished_folder, workers=1)
 
 
 def test_workers_that_torchrun_would_start_give_the_same_bytes(tasks, tmp_path, finished):
@@ -114,8 +120,6 @@ def test_workers_that_torchrun_would_start_give_the_same_bytes(tasks, tmp_path, 
 
 
 def free_port():
-    import socket
-
     with socket.socket() as found:
         found.bind(("127.0.0.1", 0))
         return found.getsockname()[1]

@@ -7,16 +7,12 @@ import contextlib
 import hashlib
 import math
 import time
-from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from functools import partial
-from pathlib import Path
-from typing import Literal
 
 import torch
 from torch import Tensor
 
-from regoal.config import TrainConfig
 from regoal.errors import RegoalError, UsageError
 from regoal.experiments import run_folder
 from regoal.experiments.interrupts import Interrupt, interrupts
@@ -28,7 +24,8 @@ from regoal.experiments.run_dir import (
     append_json_line,
 )
 from regoal.experiments.run_inputs import Inputs, read_inputs
-from regoal.experiments.selection import Standing, Validation, validate
+from regoal.experiments.run_values import Ended, Progress, RunSettings, RunSummary, Tell
+from regoal.experiments.selection import Standing, validate
 from regoal.experiments.workers import together
 from regoal.learning.checkpoint import Checkpoint, Training, read_checkpoint, save_checkpoint
 from regoal.learning.dqn import EpisodeStats, Learner, Streams, train
@@ -42,85 +39,9 @@ from regoal.networks.q_network import QNetwork
 from regoal.networks.relations import relations_of
 from regoal.planning.schema import Schema
 from regoal.planning.task import Task
+from regoal.threads import process_group
 
 MOST_THREADS = 256
-
-Ended = Literal["episodes", "budget", "patience", "interrupted"]
-
-
-@dataclass(frozen=True, kw_only=True)
-class RunSettings:
-    """What a run is asked to do."""
-
-    domain: Path
-    problems: Path
-    """A folder of training problems, or one."""
-    validation: Path
-    """A folder of validation problems, or one."""
-    out: Path
-    """The run folder."""
-    config: TrainConfig
-    preset: str
-    """The preset that `config` started from."""
-    name: str
-    """What tables call the domain: the benchmark's name, or the name in the PDDL file."""
-    budget_s: float | None = None
-    """Wall-clock seconds of training and validation, of all sittings together; None for no end."""
-    resume: bool = False
-    """Go on with the run in `out` if there is one."""
-    threads: int = 1
-    """Threads of every computation; the numbers depend on it."""
-    device: str = "cpu"
-    """auto, cpu or cuda."""
-    workers: int = 1
-    """Processes that train together; the numbers depend on it."""
-
-
-@dataclass(frozen=True)
-class Progress:
-    """Where a run stands after an episode."""
-
-    episode: int
-    episodes: int
-    coverage: float | None
-    """Share of validation problems solved last, in [0, 1]; None before the first validation."""
-    best_coverage: float | None
-    goal_size: float
-    """Mean literals of this episode's hindsight goals."""
-    trajectory_length: float
-    """Mean steps of this episode's relabelled parts."""
-    loss: float
-    elapsed_s: float
-    left_s: float
-    """Seconds until the last episode or the end of the budget, whichever is sooner; estimated."""
-
-
-@dataclass(frozen=True)
-class RunSummary:
-    """How a run ended."""
-
-    folder: Path
-    ended: Ended
-    episode: int
-    """Episodes done."""
-    best: Validation | None
-    """Of the policy that was kept; None if the run was interrupted before any validation."""
-    elapsed_s: float
-    signal: int | None = None
-    """What interrupted it."""
-
-    @property
-    def policy(self) -> Path | None:
-        """The best policy's file, None where there is none yet."""
-        return self.folder / POLICY if self.best else None
-
-    @property
-    def exit_code(self) -> int:
-        """0, or 128 plus the signal's number as shells have it."""
-        return 0 if self.signal is None else 128 + self.signal
-
-
-Tell = Callable[[str | Progress], None]
 
 
 def run_training(settings: RunSettings, tell: Tell) -> RunSummary:
@@ -131,22 +52,31 @@ def run_training(settings: RunSettings, tell: Tell) -> RunSummary:
     disk is full or a worker is lost; what was saved before stays.
     """
     _check(settings)
-    with together(settings.workers, partial(_train, settings, _silent)) as workers:
-        return _train(settings, tell, workers)
+    first = process_group().rank == 0
+    if first:
+        run_folder.check_folder(settings.out, resume=settings.resume)
+    inputs = _read(settings, tell if first else _silent)
+    with together(settings.workers, partial(_work, settings)) as workers:
+        return _train(settings, inputs, tell if first else _silent, workers)
+
+
+def _work(settings: RunSettings, workers: Workers) -> None:
+    """What the workers do that `run_training` starts."""
+    _train(settings, _read(settings, _silent), _silent, workers)
 
 
 def _silent(news: str | Progress) -> None:
     del news
 
 
-def _train(settings: RunSettings, tell: Tell, workers: Workers) -> RunSummary:
-    """What every worker does; only the first one speaks, and sees the run folder."""
-    tell = tell if workers.rank == 0 else _silent
+def _read(settings: RunSettings, tell: Tell) -> Inputs:
+    return read_inputs(settings.domain, settings.problems, settings.validation, tell)
+
+
+def _train(settings: RunSettings, inputs: Inputs, tell: Tell, workers: Workers) -> RunSummary:
+    """Only the first worker sees the run folder."""
+    native.use_threads(settings.threads)
     with contextlib.ExitStack() as folder:
-        if workers.rank == 0:
-            run_folder.check_folder(settings.out, resume=settings.resume)
-        inputs = read_inputs(settings.domain, settings.problems, settings.validation, tell)
-        native.use_threads(settings.threads)
         if workers.rank == 0:
             folder.enter_context(run_folder.locked(settings.out))
             folder.enter_context(run_folder.told_disk_errors(settings.out))
