@@ -1,0 +1,78 @@
+"""Seconds an episode on Blocks: threads of one process against several workers, interleaved.
+
+python -m benchmarks.workers --layers 30 100 --repeats 3 --episodes 6
+"""
+
+import argparse
+import os
+import tempfile
+from dataclasses import replace
+from pathlib import Path
+from statistics import median
+
+from regoal.config import LAPTOP
+from regoal.domains.splits import write_split
+from regoal.experiments.run import run_training
+from regoal.experiments.run_dir import read_jsonl
+from regoal.experiments.run_values import RunSettings
+
+KINDS = ((1, 1), (1, 2), (2, 1))
+"""Workers, and threads of each."""
+WARM = 2
+"""First episodes that do not count: the replay buffer and the caches fill."""
+
+
+def episode_seconds(
+    folder: Path, layers: int, kind: tuple[int, int], episodes: int
+) -> list[tuple[float, float]]:
+    """Seconds of exploring and of optimising, of each episode after the first ones."""
+    with tempfile.TemporaryDirectory() as out:
+        config = replace(
+            LAPTOP, layers=layers, episodes=WARM + episodes, validate_every=1000, validation_steps=1
+        )
+        settings = RunSettings(
+            domain=folder / "train" / "domain.pddl",
+            problems=folder / "train",
+            validation=folder / "validation",
+            out=Path(out) / "run",
+            config=config,
+            preset="laptop",
+            name="blocks",
+            workers=kind[0],
+            threads=kind[1],
+        )
+        run_training(settings, lambda news: None)
+        records = read_jsonl(settings.out / "episodes.jsonl")[WARM:]
+    return [(float(str(r["explore_seconds"])), float(str(r["optimise_seconds"]))) for r in records]
+
+
+def main() -> None:
+    """Print one line a number of layers and kind."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--layers", type=int, nargs="+", default=[30, 100])
+    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--episodes", type=int, default=6)
+    arguments = parser.parse_args()
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        for split in ("train", "validation"):
+            write_split("blocks", split, folder / split, 0)
+        for layers in arguments.layers:
+            times: dict[tuple[int, int], list[tuple[float, float]]] = {kind: [] for kind in KINDS}
+            for _ in range(arguments.repeats):
+                for kind in KINDS:
+                    times[kind] += episode_seconds(folder, layers, kind, arguments.episodes)
+            for (workers, threads), found in times.items():
+                whole = sorted(a + b for a, b in found)
+                explore, optimise = (median(x) for x in zip(*found, strict=True))
+                print(
+                    f"{layers} layers, {workers} worker(s) of {threads} thread(s): "
+                    f"{median(whole):.2f} s an episode ({whole[0]:.2f} to {whole[-1]:.2f}), "
+                    f"exploring {explore:.2f}, optimising {optimise:.2f}; {len(whole)} episodes, "
+                    f"load {os.getloadavg()[0]:.1f}",
+                    flush=True,
+                )
+
+
+if __name__ == "__main__":
+    main()
