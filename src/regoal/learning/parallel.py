@@ -9,6 +9,7 @@ alone is the plain training, and nothing here does anything.
 import contextlib
 from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import TypeVar
 
 import torch
@@ -17,6 +18,9 @@ from torch import Tensor, distributed
 from regoal.errors import RegoalError
 
 T = TypeVar("T")
+PATIENCE = timedelta(hours=6)
+"""How long to wait for another worker: one may be busy with a large validation problem. One that has
+ended is noticed at once."""
 
 
 class WorkerLostError(RegoalError):
@@ -69,7 +73,11 @@ def connected(workers: Workers, address: str) -> Iterator[None]:
     """
     with _told():
         distributed.init_process_group(
-            "gloo", init_method=address, rank=workers.rank, world_size=workers.count
+            "gloo",
+            init_method=address,
+            rank=workers.rank,
+            world_size=workers.count,
+            timeout=PATIENCE,
         )
     try:
         yield
