@@ -19,8 +19,8 @@ from regoal.errors import RegoalError
 
 T = TypeVar("T")
 PATIENCE = timedelta(hours=6)
-"""How long to wait for another worker: one may be busy with a large validation problem. One that has
-ended is noticed at once."""
+"""How long to wait for another worker, which may be busy with a large validation problem; one that
+has ended is noticed at once."""
 
 
 class WorkerLostError(RegoalError):
