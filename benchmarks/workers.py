@@ -1,20 +1,24 @@
 """Seconds an episode on Blocks: threads of one process against several workers, interleaved.
 
+Beside the clock, the processor time of the first process says what an episode would take on a
+machine with nothing else to do, where that process has one thread.
+
 python -m benchmarks.workers --layers 30 100 --repeats 3 --episodes 6
 """
 
 import argparse
 import os
 import tempfile
+import time
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 from statistics import median
 
 from regoal.config import LAPTOP
 from regoal.domains.splits import write_split
 from regoal.experiments.run import run_training
-from regoal.experiments.run_dir import read_jsonl
-from regoal.experiments.run_values import RunSettings
+from regoal.experiments.run_values import Progress, RunSettings
 
 KINDS = ((1, 1), (1, 2), (2, 1))
 """Workers, and threads of each."""
@@ -25,7 +29,13 @@ WARM = 2
 def episode_seconds(
     folder: Path, layers: int, kind: tuple[int, int], episodes: int
 ) -> list[tuple[float, float]]:
-    """Seconds of exploring and of optimising, of each episode after the first ones."""
+    """Seconds by the clock and of the processor, of each episode after the first ones."""
+    at = []
+
+    def tell(news: str | Progress) -> None:
+        if isinstance(news, Progress):
+            at.append((time.perf_counter(), time.process_time()))
+
     with tempfile.TemporaryDirectory() as out:
         config = replace(
             LAPTOP, layers=layers, episodes=WARM + episodes, validate_every=1000, validation_steps=1
@@ -41,9 +51,8 @@ def episode_seconds(
             workers=kind[0],
             threads=kind[1],
         )
-        run_training(settings, lambda news: None)
-        records = read_jsonl(settings.out / "episodes.jsonl")[WARM:]
-    return [(float(str(r["explore_seconds"])), float(str(r["optimise_seconds"]))) for r in records]
+        run_training(settings, tell)
+    return [(b[0] - a[0], b[1] - a[1]) for a, b in pairwise(at[WARM - 1 :])]
 
 
 def main() -> None:
@@ -63,13 +72,12 @@ def main() -> None:
                 for kind in KINDS:
                     times[kind] += episode_seconds(folder, layers, kind, arguments.episodes)
             for (workers, threads), found in times.items():
-                whole = sorted(a + b for a, b in found)
-                explore, optimise = (median(x) for x in zip(*found, strict=True))
+                clock, processor = (sorted(x) for x in zip(*found, strict=True))
                 print(
-                    f"{layers} layers, {workers} worker(s) of {threads} thread(s): "
-                    f"{median(whole):.2f} s an episode ({whole[0]:.2f} to {whole[-1]:.2f}), "
-                    f"exploring {explore:.2f}, optimising {optimise:.2f}; {len(whole)} episodes, "
-                    f"load {os.getloadavg()[0]:.1f}",
+                    f"{layers} layers, {workers} worker(s) of {threads} thread(s), an episode: "
+                    f"{median(clock):.2f} s ({clock[0]:.2f} to {clock[-1]:.2f}), processor "
+                    f"{median(processor):.2f} s ({processor[0]:.2f} to {processor[-1]:.2f}); "
+                    f"{len(clock)} episodes, load {os.getloadavg()[0]:.1f}",
                     flush=True,
                 )
 
