@@ -16,6 +16,7 @@ from regoal.experiments.run_dir import (
     CONFIG,
     EPISODES,
     RESULTS,
+    TEST_CURVE,
     VALIDATION,
     RunRecord,
     as_float,
@@ -49,7 +50,7 @@ def keep(run: RunRecord, folder: Path) -> None:
     """Copy what says how a run went; its weights are in the package, if anywhere."""
     to = OUT / run.domain / run.method / str(run.seed)
     to.mkdir(parents=True, exist_ok=True)
-    for name in (CONFIG, EPISODES, VALIDATION, RESULTS):
+    for name in (CONFIG, EPISODES, VALIDATION, RESULTS, TEST_CURVE):
         if (folder / name).is_file():
             shutil.copyfile(folder / name, to / name)
     if run.episodes:

@@ -135,7 +135,7 @@ def test_a_run_leaves_config_records_policy_and_checkpoint(files, tmp_path):
     visible = sorted(p.name for p in out.iterdir() if not p.name.startswith("."))
     assert visible == [
         "checkpoint.previous.safetensors", "checkpoint.safetensors", "config.json",
-        "episodes.jsonl", "policy.safetensors", "validation.jsonl",
+        "episodes.jsonl", "kept", "policy.safetensors", "validation.jsonl",
     ]  # fmt: skip
     assert (summary.ended, summary.episode, summary.exit_code) == ("episodes", 8, 0)
     assert summary.policy == out / "policy.safetensors"
@@ -154,6 +154,19 @@ def test_a_run_leaves_config_records_policy_and_checkpoint(files, tmp_path):
     policy = load_policy(summary.policy)
     assert policy.facts["validation"]["solved"] == best["solved"]
     assert policy.facts["episode"] == summary.best.episode
+
+
+def test_every_policy_that_was_the_best_is_kept(files, tmp_path):
+    run(files, tmp_path / "run")
+    kept = [r["episode"] for r in load_run(tmp_path / "run").validation if r["kept"]]
+    names = sorted(path.name for path in (tmp_path / "run" / "kept").iterdir())
+    assert names == [f"{episode:06}.safetensors" for episode in kept]
+    newest = (tmp_path / "run" / "kept" / names[-1]).read_bytes()
+    assert newest == (tmp_path / "run" / "policy.safetensors").read_bytes()
+    # What a killed run kept after its last checkpoint will be found again by the resumed one.
+    (tmp_path / "run" / "kept" / "000099.safetensors").touch()
+    run(files, tmp_path / "run", resume=True)
+    assert sorted(path.name for path in (tmp_path / "run" / "kept").iterdir()) == names
 
 
 def test_the_last_episode_is_validated_whatever_the_interval(files, tmp_path):

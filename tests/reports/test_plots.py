@@ -1,6 +1,7 @@
 import math
 import subprocess
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -75,6 +76,15 @@ def test_best_so_far_never_falls_and_starts_at_zero(tmp_path):
     at = np.array([-1, 0, 4, 5, 12, 15, 29], dtype=float)
     expected = [0.0, 0.2, 0.2, 0.5, 0.5, 1.0, 1.0]
     assert plots.best_so_far(run, at).tolist() == expected
+
+
+def test_the_test_curve_is_drawn_where_all_runs_have_one(tmp_path):
+    run = made_up_run(tmp_path)
+    curve = [{"episode": e, "solved": s, "problems": 10} for e, s in [(5, 4), (10, 3), (20, 10)]]
+    run = replace(run, test_curve=curve)
+    at = np.array([0, 5, 9, 10, 19, 29], dtype=float)
+    assert plots.tested_so_far(run, at).tolist() == [0.0, 0.4, 0.4, 0.3, 0.3, 1.0]
+    assert is_drawn(plots.plot_methods([run], tmp_path / "tested"))
 
 
 def test_rolling_mean_leaves_missing_values_out():

@@ -18,10 +18,12 @@ from regoal.experiments import run_folder
 from regoal.experiments.interrupts import Interrupt, interrupts
 from regoal.experiments.run_dir import (
     EPISODES,
+    KEPT,
     POLICY,
     VALIDATION,
     JsonObject,
     append_json_line,
+    kept_name,
 )
 from regoal.experiments.run_inputs import Inputs, read_inputs
 from regoal.experiments.run_values import Ended, Progress, RunSettings, RunSummary, Tell
@@ -303,7 +305,7 @@ class _Run:
         )
 
     def write_policy(self) -> None:
-        """Write the best policy so far."""
+        """Write the best policy so far, and a copy that later ones do not replace."""
         best, config = self.standing.best, self.config
         assert best is not None
         assert self.best_weights is not None
@@ -324,7 +326,10 @@ class _Run:
         }
         if self.workers.count > 1:
             facts["workers"] = self.workers.count
-        save_policy(self.out / POLICY, Policy(network, self.schema, config.layers, facts))
+        policy = Policy(network, self.schema, config.layers, facts)
+        (self.out / KEPT).mkdir(exist_ok=True)
+        save_policy(self.out / KEPT / kept_name(best.episode), policy)
+        save_policy(self.out / POLICY, policy)
 
     def save(self) -> None:
         """Write a checkpoint; the first worker's is everyone's."""

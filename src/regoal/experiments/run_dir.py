@@ -23,8 +23,21 @@ RESULTS = "results.jsonl"
 POLICY = "policy.safetensors"
 CHECKPOINT = "checkpoint.safetensors"
 DONE = "done.json"
+KEPT = "kept"
+"""A folder: every policy that was the best at its time, under `kept_name`."""
+TEST_CURVE = "test_curve.jsonl"
+"""How these do on the test problems where visited states are allowed; `experiments/curve.py`."""
 
 JsonObject = dict[str, object]
+
+
+def kept_name(episode: int) -> str:
+    """The file of the policy that was kept after `episode`; names sort as episodes do.
+
+    >>> kept_name(105)
+    '000105.safetensors'
+    """
+    return f"{episode:06}.safetensors"
 
 
 def write_json(path: Path, value: Mapping[str, object]) -> None:
@@ -137,6 +150,7 @@ class RunRecord:
     episodes: list[JsonObject] = field(default_factory=list, repr=False)
     validation: list[JsonObject] = field(default_factory=list, repr=False)
     results: list[PlanResult] = field(default_factory=list, repr=False)
+    test_curve: list[JsonObject] = field(default_factory=list, repr=False)
 
     @property
     def domain(self) -> str:
@@ -188,6 +202,7 @@ def load_run(folder: Path) -> RunRecord:
         read_jsonl(folder / EPISODES),
         read_jsonl(folder / VALIDATION),
         read_results(folder / RESULTS),
+        read_jsonl(folder / TEST_CURVE),
     )
 
 

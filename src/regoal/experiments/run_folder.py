@@ -14,9 +14,11 @@ from regoal.experiments.run_dir import (
     CHECKPOINT,
     CONFIG,
     EPISODES,
+    KEPT,
     VALIDATION,
     JsonObject,
     keep_episodes_before,
+    kept_name,
     read_json,
     write_json,
 )
@@ -91,6 +93,9 @@ def tidy(folder: Path, episode: int, validated: int) -> None:
         path.unlink()
     keep_episodes_before(folder / EPISODES, episode + 1)
     keep_episodes_before(folder / VALIDATION, validated + 1)
+    for path in (folder / KEPT).glob("*"):
+        if path.name > kept_name(validated):
+            path.unlink()
 
 
 def checkpoint_path(folder: Path) -> Path:

@@ -29,6 +29,8 @@ COLOURS = {
     "lama": "#CC79A7",
 }
 OTHER_COLOURS = ("#E69F00", "#56B4E9", "#000000")
+Curve = Callable[[RunRecord, Floats], Floats]
+"""A share for each of some episodes, from a run."""
 GOAL_SIZE, LENGTH = "#0072B2", "#D55E00"
 STYLE: dict[Any, Any] = {
     "font.size": 9,
@@ -72,9 +74,11 @@ def plot_run(run: RunRecord, out: Path) -> list[Path]:
 def plot_methods(runs: Sequence[RunRecord], out: Path) -> list[Path]:
     """Draw the runs of one domain by method, each curve a mean over seeds (paper, Figure 1).
 
-    Above: validation coverage of the best policy up to each episode, with the standard deviation
-    over seeds shaded. Below: mean goal size (solid) and trajectory length (dashed). A curve goes
-    as far as the shortest of its runs. Writes and raises as `plot_run`.
+    Above: coverage of the best policy up to each episode, with the standard deviation over seeds
+    shaded; on the test problems without cycle avoidance, as in the paper, where all runs have such
+    a curve (`experiments/curve.py`), else on validation. Below: mean goal size (solid) and
+    trajectory length (dashed). A curve goes as far as the shortest of its runs. Writes and raises
+    as `plot_run`.
     """
     runs = [run for run in runs if run.episodes]
     _require_episodes(runs)
@@ -83,9 +87,13 @@ def plot_methods(runs: Sequence[RunRecord], out: Path) -> list[Path]:
         by_method[run.method].append(run)
     with _style():
         figure, top, sizes, lengths = _two_panels()
+        tested = all(run.test_curve for run in runs)
+        if tested:
+            top.set_ylabel("test coverage (%)")
         for method, colour in _colours(list(by_method)).items():
             seeds = by_method[method]
-            _draw_best_so_far(top, seeds, colour, f"{method} ({_seeds(len(seeds))})")
+            curve = tested_so_far if tested else best_so_far
+            _draw_best_so_far(top, seeds, curve, colour, f"{method} ({_seeds(len(seeds))})")
             _draw_mean(sizes, seeds, "goal_size", colour, "-")
             _draw_mean(lengths, seeds, "trajectory_length", colour, "--")
         figure.suptitle(", ".join(sorted({run.domain for run in runs})))
@@ -116,6 +124,12 @@ def best_so_far(run: RunRecord, episodes: Floats) -> Floats:
     at = _column(run.validation, "episode")
     best: Floats = np.append(0.0, np.maximum.accumulate(np.nan_to_num(coverage_of(run.validation))))
     return best[np.searchsorted(at, episodes, side="right")]
+
+
+def tested_so_far(run: RunRecord, episodes: Floats) -> Floats:
+    """Test coverage in [0, 1] of the policy that was the best at each of `episodes`, shape [E]."""
+    at = _column(run.test_curve, "episode")
+    return np.append(0.0, coverage_of(run.test_curve))[np.searchsorted(at, episodes, side="right")]
 
 
 def coverage_of(validation: Sequence[JsonObject]) -> Floats:
@@ -166,8 +180,10 @@ def _draw_validation(axes: "Axes", run: RunRecord) -> None:
         axes.legend(loc="lower right")
 
 
-def _draw_best_so_far(axes: "Axes", runs: Sequence[RunRecord], colour: str, label: str) -> None:
-    episodes, best = _over_seeds(runs, best_so_far)
+def _draw_best_so_far(
+    axes: "Axes", runs: Sequence[RunRecord], curve: Curve, colour: str, label: str
+) -> None:
+    episodes, best = _over_seeds(runs, curve)
     mean, deviation = 100 * best.mean(axis=0), 100 * best.std(axis=0)
     axes.plot(episodes, mean, color=colour, label=label)
     low, high = np.maximum(mean - deviation, 0), np.minimum(mean + deviation, 100)
@@ -185,9 +201,7 @@ def _draw_mean(axes: "Axes", runs: Sequence[RunRecord], key: str, colour: str, d
     axes.plot(episodes, _mean(sums, counts), dashes, color=colour)
 
 
-def _over_seeds(
-    runs: Sequence[RunRecord], curve: Callable[[RunRecord, Floats], Floats]
-) -> tuple[Floats, Floats]:
+def _over_seeds(runs: Sequence[RunRecord], curve: Curve) -> tuple[Floats, Floats]:
     """Episodes that every run has, shape [E], and each run's curve there, shape [runs, E]."""
     shortest = min(runs, key=lambda run: len(run.episodes))
     episodes = _column(shortest.episodes, "episode")

@@ -1,0 +1,51 @@
+"""The paper's figures: how each best policy so far does on the test problems when it may cycle.
+
+`python -m experiments.curve RUNS...` runs every policy that a training kept, in its order, on the
+benchmark's test problems without cycle avoidance, and writes `test_curve.jsonl` in the run's
+folder, a line a policy. `regoal report` then draws it.
+"""
+
+import sys
+from pathlib import Path
+
+from experiments.lama import PROBLEMS
+from regoal.domains.splits import write_split
+from regoal.evaluation.execution import execute
+from regoal.evaluation.results import Outcome
+from regoal.experiments.run_dir import (
+    KEPT,
+    TEST_CURVE,
+    JsonObject,
+    append_json_line,
+    find_runs,
+    load_run,
+)
+from regoal.networks.policy_file import load_policy, policy_encoder
+from regoal.planning.task import load_domain, load_task
+
+
+def main() -> None:
+    """Follow every run at or below the paths given."""
+    for folder in find_runs([Path(word) for word in sys.argv[1:]]):
+        domain = load_run(folder).domain
+        problems = PROBLEMS / domain / "test"
+        write_split(domain, "test", problems)
+        (folder / TEST_CURVE).unlink(missing_ok=True)
+        for policy in sorted((folder / KEPT).glob("*")):
+            record = tested(policy, problems)
+            append_json_line(folder / TEST_CURVE, record)
+            print(folder, record, flush=True)
+
+
+def tested(path: Path, problems: Path) -> JsonObject:
+    """One policy on all problems of a folder; a problem ends at the first state seen before."""
+    policy, domain = load_policy(path), load_domain(problems / "domain.pddl")
+    encoder, _ = policy_encoder(policy, domain)
+    tasks = [load_task(domain, file) for file in sorted(problems.glob("p*.pddl"))]
+    ended = execute(policy.network, encoder, tasks, layers=policy.layers, avoid_visited=False)
+    solved = sum(execution.outcome is Outcome.SOLVED for execution in ended)
+    return {"episode": policy.facts["episode"], "solved": solved, "problems": len(tasks)}
+
+
+if __name__ == "__main__":
+    main()
