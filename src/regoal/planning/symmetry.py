@@ -8,7 +8,8 @@ places name the second, which no atom of the second can be. So a class of such o
 permuted at will, whatever is done with the others.
 
 Of a class, the first m objects by name stay, its representatives, where m is the largest number of
-parameters of one action that take an object of its types, and at least 1. That loses nothing:
+parameters of one action that can take an object of it, by types and static unary preconditions, and
+at least 1. That loses nothing:
 
 - An applicable action names at most m objects of a class. Some permutation of the classes maps
   them to representatives, so that each action is equal to one over representatives, and an action
@@ -27,10 +28,12 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 from regoal.planning.goals import Atom, Goal
 from regoal.planning.pddl_domain import PddlDomain
 from regoal.planning.pddl_formulas import Formula, Junction, Literal
+from regoal.planning.pddl_types import Types
 from regoal.planning.task import DUMMY_ACTION, GroundAction, State, Task
 
 
@@ -134,14 +137,16 @@ class Symmetry:
         classes: dict[object, list[str]] = defaultdict(list)
         for name, atoms in gaps.of(_fixed_atoms(task, goal)).items():
             classes[task.types_of[name], atoms].append(name)
-        staying = {types: _most_parameters(domain, types) for types in set(task.types_of.values())}
+        parameters = _parameters(domain)
         self._class: dict[str, tuple[int, int]] = {}
         """By object: its class by what never changes, and how many of a class must stay. Objects of
         classes too small to leave any out are not here."""
         for number, members in enumerate(classes.values()):
-            most = staying[task.types_of[members[0]]]
-            if len(members) > most:
-                self._class.update(dict.fromkeys(members, (number, most)))
+            if len(members) > 1:
+                taking = (sum(p.takes(task, members[0]) for p in action) for action in parameters)
+                staying = max([1, *taking])
+                if len(members) > staying:
+                    self._class.update(dict.fromkeys(members, (number, staying)))
         self._gaps = _Gaps(sorted(self._class))
 
     @property
@@ -185,14 +190,31 @@ def _literals(formula: Formula) -> Iterator[Literal]:
             yield from _literals(part)
 
 
-def _most_parameters(domain: PddlDomain, types: Sequence[str]) -> int:
-    """The most parameters of one action that take an object of these types; at least 1."""
-    admitted = {*types, "object"}
-    counts = (
-        sum(not admitted.isdisjoint(parameter.types) for parameter in action.parameters)
-        for action in domain.actions
-    )
-    return max(1, *counts, 1)
+class _Parameter(NamedTuple):
+    """What a precondition asks of one parameter alone and for ever."""
+
+    types: Types
+    literals: tuple[tuple[str, bool], ...]
+    """Static unary predicates, and whether they must hold."""
+
+    def takes(self, task: Task, name: str) -> bool:
+        """Whether this can be the object."""
+        return not {*task.types_of[name], "object"}.isdisjoint(self.types) and all(
+            (Atom(predicate, (name,)) in task.static_atoms) == positive
+            for predicate, positive in self.literals
+        )
+
+
+def _parameters(domain: PddlDomain) -> list[list[_Parameter]]:
+    """Those of each action."""
+    found = []
+    for action in domain.actions:
+        asked: dict[tuple[str, ...], list[tuple[str, bool]]] = defaultdict(list)
+        for literal in _literals(action.precondition):
+            if literal.predicate not in domain.changing:
+                asked[literal.terms].append((literal.predicate, literal.positive))
+        found.append([_Parameter(v.types, tuple(asked[v.name,])) for v in action.parameters])
+    return found
 
 
 def _fixed_atoms(task: Task, goal: Goal) -> Iterator[Atom]:
