@@ -27,7 +27,7 @@ BYTES_A_NUMBER = 20
 """Peak bytes of a forward pass a node or atom argument, an embedding's number: 16 in the plain
 definition of the network (15.2 to 15.6 measured), less in the kernel, and the index lists."""
 
-LEAST_DROPPED = 0.25
+LEAST_DROPPED = 0.1
 """The share of objects that must be left out for a state to be looked at without them."""
 
 log = logging.getLogger(__name__)
