@@ -2,15 +2,23 @@
 
 import logging
 import math
+import random
+from pathlib import Path
 
 import pytest
 import torch
 
+import regoal.domains
+import regoal.evaluation.execution
+from regoal.domains import childsnack, gripper
 from regoal.errors import lacks_memory
 from regoal.evaluation.execution import BYTES_A_NUMBER, Execution, _Memory, execute
 from regoal.evaluation.results import Outcome
 from regoal.networks.encoding import Encoder
 from regoal.networks.parameters import Layout
+from regoal.networks.relations import relations_of
+from regoal.planning.schema import schema_of
+from regoal.planning.task import load_domain, load_task
 
 
 class Preferring:
@@ -23,18 +31,16 @@ class Preferring:
         self.room = room
         self.order = order
         self.batches = []
-        self._pairs = []
+        self.task_of = {}
 
-    def batch(self, pairs):
-        self._pairs = list(pairs)
-        self.batches.append(len(self._pairs))
-        return self._pairs
+    def input(self, state, goal):
+        x, wanted = self.encoder.input(state, goal)
+        self.task_of[id(x)] = state.task
+        return x, wanted
 
-    def state(self, state):
-        return self.encoder.state(state)
-
-    def goal(self, goal, state):
-        return self.encoder.goal(goal, state)
+    def join(self, inputs):
+        self.batches.append(len(inputs))
+        return [x for x, _ in inputs]
 
     def q_values(self, batch, layers):
         if len(batch) > self.room:
@@ -43,10 +49,10 @@ class Preferring:
             torch.tensor(
                 [
                     -float(self.order.index(str(a)) if str(a) in self.order else len(self.order))
-                    for a in self.state(state).actions
+                    for a in x.actions
                 ]
             )
-            for state, _ in batch
+            for x in batch
         ]
 
 
@@ -224,7 +230,8 @@ def test_a_problem_that_does_not_fit_alone_ends_and_the_others_go_on(tasks, enco
     network.error, whole = MemoryError(), network.q_values
 
     def q_values(batch, layers):
-        network.room = 0 if any(state.task is blocks["tower"] for state, _ in batch) else math.inf
+        tasks_met = [network.task_of[id(x)] for x in batch]
+        network.room = 0 if blocks["tower"] in tasks_met else math.inf
         return whole(batch, layers)
 
     network.q_values = q_values
@@ -247,14 +254,13 @@ def test_large_problems_come_first_and_equal_ones_in_their_order(tasks, encoders
     blocks = tasks["blocks"]
     network = Preferring(encoders["blocks"])
     met = []
-    whole = network.batch
+    whole = network.join
 
-    def batch(pairs):
-        pairs = list(pairs)
-        met.extend(state.task for state, _ in pairs)
-        return whole(pairs)
+    def join(inputs):
+        met.extend(network.task_of[id(x)] for x, _ in inputs)
+        return whole(inputs)
 
-    network.batch = batch
+    network.join = join
     again = blocks["three"].renewed()
     problems = [blocks["three"], blocks["tower"], again]
     list(execute(network, network, problems, layers=1, max_steps=1, batch_bytes=1))
@@ -265,9 +271,8 @@ def test_states_that_grow_out_of_the_budget_are_split(tasks, relations, policy):
     # The first states of both problems fit into one batch, but at some time later ones do not.
     encoder, network = Encoder(relations["blocks"]), policy(relations["blocks"], 32, seed=2)
     problems = [tasks["blocks"]["tower"]] * 2
-    first = problems[0].initial_state
     memory = _Memory(encoder, 32, 0)
-    room = 2 * memory.needed(first, problems[0].goal)
+    room = 2 * memory.needed(Execution(problems[0], avoid_visited=True))
     batches = []
 
     class Watched:
@@ -281,3 +286,87 @@ def test_states_that_grow_out_of_the_budget_are_split(tasks, relations, policy):
     list(execute(Watched(), encoder, problems, layers=3, max_steps=8, batch_bytes=room))
     assert batches[0] == (2, room)
     assert all(count == 1 or used <= room for count, used in batches)
+
+
+# Interchangeable objects
+
+
+class BySchema:
+    """Stands for a network whose Q-values depend on step and name of action: many are equal."""
+
+    layout = Layout((), 16)
+
+    def __init__(self, encoder, seed):
+        self.encoder, self.seed = encoder, seed
+        self.nodes = []
+
+    def input(self, state, goal):
+        return self.encoder.input(state, goal)
+
+    def input_over(self, representatives, goal):
+        return self.encoder.input_over(representatives, goal)
+
+    def join(self, inputs):
+        self.nodes += [x.nodes for x, _ in inputs]
+        return [x for x, _ in inputs]
+
+    def q_values(self, batch, layers):
+        return [torch.tensor([self._value(a.name) for a in x.actions]) for x in batch]
+
+    def _value(self, name):
+        return random.Random(f"{name} {self.seed} {len(self.nodes)}").choice((-1.0, -2.0, -3.0))
+
+
+@pytest.fixture(scope="module")
+def built_in(tmp_path_factory):
+    """Small problems with many interchangeable objects, by built-in domain."""
+    instances = {
+        "gripper": gripper.generate(random.Random(1), balls=6),
+        "childsnack": childsnack.generate(random.Random(2), children=4, gluten_ratio=0.5),
+    }
+    tasks = {}
+    for name, instance in instances.items():
+        path = tmp_path_factory.mktemp(name) / "p.pddl"
+        path.write_text(instance.to_pddl(), encoding="utf-8")
+        domain = load_domain(Path(regoal.domains.__path__[0], "pddl", f"{name}.pddl"))
+        tasks[name] = load_task(domain, path)
+    return tasks
+
+
+@pytest.mark.parametrize("name", ["gripper", "childsnack"])
+@pytest.mark.parametrize("avoid_visited", [True, False])
+def test_representatives_give_the_same_plans(built_in, monkeypatch, name, avoid_visited):
+    task = built_in[name]
+    encoder = Encoder(relations_of(schema_of(task.domain)))
+    lengths = set()
+    for seed in range(12):
+        found, nodes = {}, {}
+        for share in (0.1, 2):
+            monkeypatch.setattr(regoal.evaluation.execution, "LEAST_DROPPED", share)
+            network = BySchema(encoder, seed)
+            (x,) = execute(
+                network, network, [task], layers=1, max_steps=40, avoid_visited=avoid_visited
+            )
+            found[share], nodes[share] = (x.outcome, plan(x)), network.nodes
+        assert found[0.1] == found[2]
+        assert nodes[0.1][0] < nodes[2][0] / 2
+        lengths.add(len(found[2][1]))
+    assert len(lengths) > 1
+
+
+@pytest.mark.parametrize("name", ["gripper", "childsnack"])
+def test_representatives_give_plans_of_equal_length(built_in, monkeypatch, policy, name):
+    task = built_in[name]
+    relations = relations_of(schema_of(task.domain))
+    encoder = Encoder(relations)
+    for seed in range(6):
+        network = policy(relations, 16, seed=seed).double()
+        found = {}
+        for share in (0.1, 0.1, 2):
+            monkeypatch.setattr(regoal.evaluation.execution, "LEAST_DROPPED", share)
+            (x,) = execute(network, encoder, [task], layers=5, max_steps=40)
+            found.setdefault(share, []).append((x.outcome, plan(x)))
+        first, again = found[0.1]
+        assert first == again
+        ((outcome, steps),) = found[2]
+        assert (outcome, len(steps)) == (first[0], len(first[1]))

@@ -560,3 +560,14 @@ def test_no_state_from_atoms_that_do_not_fit(tmp_path, atom):
     task = task_of(tmp_path, *FERRY)
     with pytest.raises(ValueError, match=atom.predicate):
         task.state_of([atom])
+
+
+def test_actions_by_name_and_objects(tasks):
+    task = tasks["blocks"]["three"].renewed()
+    (pick_up, unstack) = task.applicable_actions(task.initial_state)
+    assert task.ground("pick-up", ("c",)) is pick_up
+    assert task.ground("stack", ["c", "a"]).native is not None
+    task.forget_states()
+    again = task.ground("unstack", ("a", "b"))
+    assert again == unstack
+    assert task.successor(task.initial_state, again).holds(Atom("holding", ("a",)))

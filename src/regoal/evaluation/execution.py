@@ -6,15 +6,18 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
+from heapq import merge
+from itertools import groupby
 
 import numpy as np
 from torch import Tensor
 
 from regoal.errors import lacks_memory
 from regoal.evaluation.results import Outcome
-from regoal.networks.encoding import Encoder
+from regoal.networks.encoding import Encoder, Input
 from regoal.networks.q_network import QNetwork
-from regoal.planning.goals import Goal
+from regoal.planning.symmetry import Representatives, Symmetry, is_plain
 from regoal.planning.task import DUMMY_ACTION, GroundAction, State, Task
 
 BATCH_BYTES = 16 * 2**20
@@ -23,6 +26,9 @@ shares its wall-clock time with those beside it."""
 BYTES_A_NUMBER = 20
 """Peak bytes of a forward pass a node or atom argument, an embedding's number: 16 in the plain
 definition of the network (15.2 to 15.6 measured), less in the kernel, and the index lists."""
+
+LEAST_DROPPED = 0.1
+"""The share of objects that must be left out for a state to be looked at without them."""
 
 log = logging.getLogger(__name__)
 
@@ -41,6 +47,12 @@ class Execution:
     started: float = field(default_factory=time.perf_counter)
     seconds: float = 0.0
     """Wall-clock seconds from its start to its end; problems of one batch share them."""
+    _input: Input | None = field(default=None, init=False, repr=False, compare=False)
+    """None until it is asked for."""
+    _representatives: Representatives | None = field(
+        default=None, init=False, repr=False, compare=False
+    )
+    """Those in the input; None where it has the whole state."""
 
     def __post_init__(self) -> None:
         self.state = self.task.initial_state
@@ -55,15 +67,51 @@ class Execution:
     def end(self, outcome: Outcome) -> None:
         """Stop here."""
         self.outcome = outcome
+        self._input = self._representatives = None
         self.seconds = self.elapsed()
 
+    def input(self, encoder: Encoder) -> Input:
+        """The state and goal for the network, once a state.
+
+        Where many objects are interchangeable, only representatives and the actions over them are
+        in it: as good as all, see `regoal.planning.symmetry`.
+        """
+        if self._input is None:
+            self._representatives = found = self._found_representatives()
+            goal = self.task.goal
+            self._input = (
+                encoder.input(self.state, goal)
+                if found is None
+                else encoder.input_over(found, goal)
+            )
+        return self._input
+
+    @cached_property
+    def _symmetry(self) -> Symmetry | None:
+        if not is_plain(self.task.domain.text.content):
+            return None
+        return Symmetry(self.task, self.task.goal)
+
+    def _found_representatives(self) -> Representatives | None:
+        """Representatives if there are few enough of them to be worth the work."""
+        least = max(1, LEAST_DROPPED * len(self.task.objects))
+        if self._symmetry is None or self._symmetry.most_dropped < least:
+            return None
+        found = self._symmetry.representatives(self.state)
+        return found if found.dropped >= least else None
+
     def step(self, applicable: Sequence[GroundAction], q_values: Tensor, max_steps: int) -> None:
-        """Take the action with the highest Q-value whose successor is new."""
+        """Take the action with the highest Q-value whose successor is new.
+
+        `applicable` are those of the input. An action over representatives stands for all that
+        equal it.
+        """
         chosen = self._best(applicable, q_values)
         if chosen is None:
             self.end(Outcome.DEAD_END)
             return
         action, self.state = chosen
+        self._input = None
         self.actions.append(action)
         if self.state.satisfies(self.task.goal):
             self.end(Outcome.SOLVED)
@@ -76,14 +124,24 @@ class Execution:
     def _best(
         self, applicable: Sequence[GroundAction], q_values: Tensor
     ) -> tuple[GroundAction, State] | None:
-        # Equal values fall in the order of the actions, which is fixed: a stable sort.
-        for i in np.argsort(-q_values.numpy(), kind="stable"):
-            if applicable[i] is DUMMY_ACTION:
+        for action in self._in_order(applicable, q_values):
+            if action is DUMMY_ACTION:
                 continue
-            successor = self.task.successor(self.state, applicable[i])
+            successor = self.task.successor(self.state, action)
             if not self.avoid_visited or successor not in self.visited:
-                return applicable[i], successor
+                return action, successor
         return None
+
+    def _in_order(
+        self, applicable: Sequence[GroundAction], q_values: Tensor
+    ) -> Iterator[GroundAction]:
+        """All applicable actions, the best first; equal values fall in the order of the actions."""
+        order = np.argsort(-q_values.numpy(), kind="stable")
+        if self._representatives is None:
+            yield from (applicable[i] for i in order)
+            return
+        for _, equal in groupby(order, q_values.numpy().__getitem__):
+            yield from merge(*(self._representatives.equal_actions(applicable[i]) for i in equal))
 
 
 @dataclass
@@ -96,23 +154,21 @@ class _Memory:
     """Bytes."""
     told: bool = False
 
-    def needed(self, state: State, goal: Goal) -> int:
+    def needed(self, execution: Execution) -> int:
         """Bytes that a state adds to a batch, estimated."""
-        x = self.encoder.state(state)
-        arguments = sum(
-            map(len, (x.fixed.args, x.changing.args, self.encoder.goal(goal, state).args))
-        )
+        x, goal = execution.input(self.encoder)
+        arguments = sum(map(len, (x.fixed.args, x.changing.args, goal.args)))
         return BYTES_A_NUMBER * self.embedding_size * (x.nodes + arguments)
 
     def used(self, active: Sequence[Execution]) -> int:
         """Bytes of a batch."""
-        return sum(self.needed(x.state, x.task.goal) for x in active)
+        return sum(map(self.needed, active))
 
     def parts(self, active: Sequence[Execution]) -> Iterator[Sequence[Execution]]:
         """Runs that fit, each of at least one: states grow and shrink while they are executed."""
         start, used = 0, 0
         for i, x in enumerate(active):
-            needed = self.needed(x.state, x.task.goal)
+            needed = self.needed(x)
             if i > start and used + needed > self.limit:
                 yield active[start:i]
                 start, used = i, 0
@@ -150,18 +206,19 @@ def execute(  # noqa: PLR0913 - all but three by keyword
     each problem to its end. `stop` is asked before every step; when true, what is unfinished is not
     yielded.
     """
-    waiting = deque(sorted(tasks, key=lambda task: -len(task.objects)))
+    largest = sorted(tasks, key=lambda task: -len(task.objects))
+    waiting = deque(Execution(task, avoid_visited) for task in largest)
     memory = _Memory(encoder, network.layout.size, batch_bytes)
     active: list[Execution] = []
     while waiting or active:
-        yield from _begin(waiting, active, avoid_visited, memory)
+        yield from _begin(waiting, active, memory)
         if not active or stop():
             return
         for execution, q in zip(active, _q_values(network, active, layers, memory), strict=True):
             if q is None:
                 execution.end(Outcome.MEMORY_LIMIT)
                 continue
-            execution.step(encoder.state(execution.state).actions, q, max_steps)
+            execution.step(execution.input(encoder)[0].actions, q, max_steps)
             if execution.outcome is None and execution.elapsed() > time_limit_s:
                 execution.end(Outcome.TIME_LIMIT)
         yield from (x for x in active if x.outcome is not None)
@@ -169,15 +226,16 @@ def execute(  # noqa: PLR0913 - all but three by keyword
 
 
 def _begin(
-    waiting: deque[Task], active: list[Execution], avoid_visited: bool, memory: _Memory
+    waiting: deque[Execution], active: list[Execution], memory: _Memory
 ) -> Iterator[Execution]:
     """Fill up what is active; yields what has ended before its first step."""
     used = memory.used(active) if waiting else 0
     while waiting:
-        needed = memory.needed(waiting[0].initial_state, waiting[0].goal)
+        needed = memory.needed(waiting[0])
         if active and used + needed > memory.limit:
             return
-        execution = Execution(waiting.popleft(), avoid_visited)
+        execution = waiting.popleft()
+        execution.started = time.perf_counter()
         if execution.outcome is not None:
             yield execution
         else:
@@ -194,7 +252,7 @@ def _q_values(
     while parts:
         part = parts.pop()
         try:
-            batch = memory.encoder.batch((x.state, x.task.goal) for x in part)
+            batch = memory.encoder.join([x.input(memory.encoder) for x in part])
             found += network.q_values(batch, layers)
             continue
         except (MemoryError, RuntimeError) as error:

@@ -27,6 +27,7 @@ from torch import Tensor
 from regoal.networks.relations import Relation, index_of, parameter_order
 from regoal.planning.goals import Atom, Goal
 from regoal.planning.schema import Matching
+from regoal.planning.symmetry import Representatives
 from regoal.planning.task import DUMMY_ACTION, GroundAction, State, Task
 
 Longs = npt.NDArray[np.int64]
@@ -58,6 +59,8 @@ class EncodedState:
     """Types and static atoms, shared by all states of a task."""
     changing: Encoded
     """The other atoms, and the applicable actions."""
+    counts: Longs | None = None
+    """[objects] how often each counts in the readout's sum; None: once."""
 
     @property
     def nodes(self) -> int:
@@ -68,6 +71,10 @@ class EncodedState:
     def numbers(self) -> int:
         """What it takes to remember, the part aside that all states of a task share."""
         return len(self.changing.counts) + len(self.changing.args) + len(self.actions)
+
+
+Input = tuple[EncodedState, Encoded]
+"""A state and a goal, as they go into a batch."""
 
 
 class Shard(NamedTuple):
@@ -95,7 +102,7 @@ class Batch:
     node_counts: Longs
     """[B] nodes an instance."""
     object_nodes: Tensor
-    """[O] int64 nodes that are objects of a state."""
+    """[O] int64 nodes that are objects of a state, each as often as it counts in their sum."""
     object_instance: Tensor
     """[O] int64 instance of each of them."""
     action_nodes: Tensor
@@ -179,24 +186,50 @@ class Encoder:
         known = self._goals.get((state.task, goal))
         if known is not None:
             return known
-        rows = [
-            self._rows(state.task, "goal" if positive else "goal-not")[atom]
-            for atom, positive in goal.literals()
-        ]
-        encoded = self._packed(rows, range(self.state(state).nodes))
+        encoded = self._packed(self._goal_rows(goal, state.task), range(self.state(state).nodes))
         if all(atom.objects for atom, _ in goal.literals()):  # else it depends on the actions
             if len(self._goals) >= MOST_GOALS:
                 self._goals.clear()
             self._goals[state.task, goal] = encoded
         return encoded
 
+    def input(self, state: State, goal: Goal) -> Input:
+        """A state's and a goal's part of a batch."""
+        return self.state(state), self.goal(goal, state)
+
+    def input_over(self, representatives: Representatives, goal: Goal) -> Input:
+        """The same without the objects left out and their actions.
+
+        Q-values are those of the same actions in the whole input, rounding aside. Nothing of it is
+        remembered.
+        """
+        task, counts = representatives.state.task, representatives.counts
+        actions = representatives.actions
+        new = np.full(len(task.objects) + len(actions), -1)
+        kept = [*map(task.object_index.__getitem__, counts), *range(len(task.objects), len(new))]
+        new[kept] = np.arange(len(kept))
+        atoms = (
+            atom
+            for atom in representatives.state.fluent_atoms
+            if representatives.keeps(atom.objects)
+        )
+        parts = (
+            self._fixed_part(task)[0],
+            self._packed(self._changing_rows(task, atoms, actions), kept),
+            self._packed(self._goal_rows(goal, task), kept),
+        )
+        fixed, changing, wanted = (self._renumbered(part, new) for part in parts)
+        times = np.fromiter(counts.values(), np.int64, len(counts))
+        return EncodedState(len(counts), actions, fixed, changing, times), wanted
+
     def batch(self, pairs: Iterable[tuple[State, Goal]]) -> Batch:
         """Join the inputs of several (state, goal) pairs, at least one, into one graph."""
-        pairs = list(pairs)
-        states = [self.state(state) for state, _ in pairs]
-        goals = [self.goal(goal, state) for state, goal in pairs]
-        triples = zip(states, goals, strict=True)
-        parts = [part for x, goal in triples for part in (x.fixed, x.changing, goal)]
+        return self.join([self.input(state, goal) for state, goal in pairs])
+
+    def join(self, inputs: Sequence[Input]) -> Batch:
+        """One graph of several inputs, at least one."""
+        states = [x for x, _ in inputs]
+        parts = [part for x, goal in inputs for part in (x.fixed, x.changing, goal)]
         nodes = np.array([x.nodes for x in states], dtype=np.int64)
         objects = np.array([x.objects for x in states], dtype=np.int64)
         offsets = np.cumsum(nodes) - nodes
@@ -206,6 +239,9 @@ class Encoder:
         instance = np.repeat(np.arange(len(states)), nodes)
         is_object = np.arange(nodes.sum()) - offsets[instance] < objects[instance]
         object_nodes, action_nodes = np.flatnonzero(is_object), np.flatnonzero(~is_object)
+        if any(x.counts is not None for x in states):
+            once = (x.counts if x.counts is not None else np.ones(x.objects, int) for x in states)
+            object_nodes = np.repeat(object_nodes, np.concatenate([*once]))
         return Batch(
             counts=counts,
             sizes=counts * self._arity,
@@ -222,14 +258,24 @@ class Encoder:
 
     def _encode_state(self, state: State) -> EncodedState:
         task = state.task
-        fixed, nullary = self._fixed_part(task)
         actions = task.applicable_actions(state)
         nodes = range(len(task.objects) + len(actions))
+        changing = self._packed(self._changing_rows(task, state.fluent_atoms, actions), nodes)
+        return EncodedState(len(task.objects), actions, self._fixed_part(task)[0], changing)
+
+    def _changing_rows(
+        self, task: Task, atoms: Iterable[Atom], actions: Sequence[GroundAction]
+    ) -> list[Row | None]:
+        """The rows of changeable atoms, of static ones without arguments, and of the actions."""
         known = self._rows(task, "state")
-        rows = [known[atom] for atom in state.fluent_atoms]
-        rows += [known[Atom(name, ())] for name in nullary]
+        rows = [known[atom] for atom in atoms]
+        rows += [known[Atom(name, ())] for name in self._fixed_part(task)[1]]
         rows += self._action_rows(task, actions)
-        return EncodedState(len(task.objects), actions, fixed, self._packed(rows, nodes))
+        return rows
+
+    def _goal_rows(self, goal: Goal, task: Task) -> list[Row | None]:
+        kinds = {True: "goal", False: "goal-not"}
+        return [self._rows(task, kinds[positive])[atom] for atom, positive in goal.literals()]
 
     def _action_rows(self, task: Task, actions: Sequence[GroundAction]) -> list[Row]:
         """The atom P_A(o_a, o_1, ..., o_n) of each action that has a relation."""
@@ -285,6 +331,15 @@ class Encoder:
         counts = np.bincount(relations, minlength=len(self.relations))
         args = np.array(list(chain.from_iterable(row for _, row in found)), dtype=np.int64)
         return Encoded(counts, args)
+
+    def _renumbered(self, part: Encoded, nodes: Longs) -> Encoded:
+        """The atoms whose nodes all have new numbers: `nodes` [N], -1 for none."""
+        arity = np.repeat(self._arity, part.counts)
+        args = nodes[part.args]
+        lowest = np.minimum.reduceat(args, np.cumsum(arity) - arity) if len(args) else args
+        relation = np.repeat(np.arange(len(self._arity)), part.counts)[lowest >= 0]
+        counts = np.bincount(relation, minlength=len(self._arity))
+        return Encoded(counts, args[np.repeat(lowest >= 0, arity)])
 
     def _join(self, parts: Sequence[Encoded], offsets: Longs) -> tuple[Longs, Longs]:
         """One list of arguments in the order of the relations, and the atoms of each part.

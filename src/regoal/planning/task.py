@@ -5,7 +5,7 @@ equal by content, in a fixed order, with names in lower case.
 """
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import islice
@@ -264,6 +264,34 @@ class Task:
                 for o in (*natives.get_constants(), *self._native.get_objects())
             },
         )
+
+    def ground(self, name: str, objects: Iterable[str]) -> GroundAction:
+        """An action schema applied to these objects, applicable in some state or not.
+
+        Only for domains without `has_copies`: there the library has one schema of each name. Raises
+        `ValueError` where the action's cost is undefined, so that it never is applicable.
+        """
+        names = self._native_names[1]
+        native = self._native._advanced_problem.ground(
+            self._native_actions[name], ObjectList([names[o] for o in objects])
+        )
+        index = native.get_index()
+        if index not in self._actions:
+            self._actions[index] = self._converted(native)
+        if (action := self._actions[index]) is None:
+            raise ValueError(f"{name} has no cost for {objects} in {self.path}")
+        return action
+
+    @cached_property
+    def _native_actions(self) -> dict[str, Any]:
+        """The library's action schemas under the names of the file."""
+        names = self.domain.text.actions
+        return {names[a.get_name()]: a._advanced_action for a in self.domain.native.get_actions()}
+
+    @property
+    def cost_values(self) -> Mapping[tuple[str, ...], float]:
+        """(function, object, ...) to its number in `:init`; none where costs do not count."""
+        return self._text.values if self.has_costs else {}
 
     def cost(self, state: State, action: GroundAction) -> float:
         """What `action` adds to the plan's total cost in `state`: 1 where there are no costs."""
