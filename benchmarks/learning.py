@@ -1,0 +1,61 @@
+"""Time until a policy solves the whole validation split: `python -m benchmarks.learning`.
+
+Trains with `regoal train`, LAPTOP preset, lifted goals and the paper's splits, once a seed, on all
+cores of an otherwise idle machine, and reads the run's records: when the first validation was
+complete, validations included, and after how many episodes.
+"""
+
+import argparse
+import statistics
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from benchmarks import machine
+from regoal.domains.splits import write_split
+from regoal.experiments.run_dir import VALIDATION, JsonObject, as_float, read_jsonl
+
+
+def first_complete(validation: list[JsonObject]) -> JsonObject | None:
+    """The record of the first validation that solved every problem."""
+    complete = (record for record in validation if record["solved"] == record["problems"])
+    return next(complete, None)
+
+
+def measured(domain: str, seed: int, budget: str, folder: Path) -> JsonObject | None:
+    """Train one seed; the record of its first complete validation, None where it has none."""
+    out = folder / f"run-{seed}"
+    command = [sys.executable, "-m", "regoal.cli", "train", str(folder / "train" / "domain.pddl")]
+    paths = ["--problems", str(folder / "train"), "--validation", str(folder / "validation")]
+    options = ["--seed", str(seed), "--budget", budget, "--threads", str(machine.cores())]
+    subprocess.run(
+        [*command, *paths, *options, "--preset", "laptop", "--out", str(out)],
+        check=True,
+        capture_output=True,
+    )
+    return first_complete(read_jsonl(out / VALIDATION))
+
+
+def main() -> None:
+    """Print a line a seed and the medians."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("domains", nargs="*", default=["blocks", "gripper"])
+    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--budget", default="3m", help="most time for a seed")
+    arguments = parser.parse_args()
+    for domain in arguments.domains:
+        with tempfile.TemporaryDirectory() as name:
+            folder, seconds = Path(name), []
+            for split in ("train", "validation"):
+                write_split(domain, split, folder / split)
+            for seed in range(arguments.seeds):
+                record = measured(domain, seed, arguments.budget, folder)
+                seconds.append(as_float(record["elapsed_s"]) if record else float("inf"))
+                episode = record["episode"] if record else "-"
+                print(f"{domain} seed {seed}: {seconds[-1]:.1f} s, episode {episode}", flush=True)
+            print(f"{domain}: median {statistics.median(seconds):.1f} s", flush=True)
+
+
+if __name__ == "__main__":
+    main()
