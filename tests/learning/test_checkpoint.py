@@ -10,10 +10,12 @@ import torch
 
 from regoal.config import HINDSIGHTS, LAPTOP
 from regoal.errors import UsageError
-from regoal.learning.checkpoint import Training, read_checkpoint, save_checkpoint
-from regoal.learning.dqn import Learner, Streams, train
+from regoal.learning.checkpoint import KIND, Training, read_checkpoint, save_checkpoint
+from regoal.learning.dqn import Streams, train
+from regoal.learning.learner import Learner
 from regoal.learning.replay import Replay
 from regoal.learning.trajectory import Transition
+from regoal.networks import tensor_file
 from regoal.networks.encoding import Encoder
 from regoal.networks.q_network import QNetwork
 from regoal.networks.relations import relations_of
@@ -191,6 +193,32 @@ def test_two_damaged_ones_are_an_error_and_none_is_none(tmp_path, two):
     with pytest.raises(UsageError, match=r"checkpoint\.safetensors.*previous"):
         read_checkpoint(two)
     assert read_checkpoint(tmp_path / "nothing.safetensors") == (None, ())
+
+
+def changed(path, change):
+    """Give a checkpoint another content under a right checksum."""
+    facts, tensors = tensor_file.read_tensor_file(path, KIND)
+    change(facts, tensors)
+    facts = {k: v for k, v in facts.items() if k not in ("format", "version")}
+    tensor_file.write_tensor_file(path, KIND, facts, tensors)
+
+
+def test_one_that_does_not_describe_a_training_counts_as_damaged(two):
+    changed(two, lambda facts, _: facts.pop("record"))
+    checkpoint, notes = read_checkpoint(two)
+    assert checkpoint.record == {"episode": 5}
+    assert len(notes) == 1
+    previous = two.with_name("checkpoint.previous.safetensors")
+    changed(previous, lambda facts, _: facts.update(record=[]))
+    with pytest.raises(UsageError, match="does not describe a training"):
+        read_checkpoint(two)
+
+
+def test_states_without_all_of_their_atoms_are_refused(two, paths):
+    cut = "replay/set_atoms"
+    changed(two, lambda _, tensors: tensors.update({cut: tensors[cut][:-1].clone()}))
+    with pytest.raises(UsageError, match="made by another training: its states do not have"):
+        read_checkpoint(two)[0].restore(training_of(paths, config_of()))
 
 
 def test_a_full_disk_leaves_the_one_before(two, paths, monkeypatch):

@@ -137,6 +137,13 @@ def test_deep_nesting_is_refused(read):
     refused(read, PddlError, DOMAIN, PROBLEM.replace("(and (in tim north))", deep), "nested")
 
 
+def test_endless_names_are_refused_in_few_words(read):
+    with pytest.raises(PddlError, match="has more than 1000 characters; shorten") as found:
+        read(DOMAIN, PROBLEM.replace("tim", "t" * 1001))
+    assert len(str(found.value)) < 300
+    read(DOMAIN, PROBLEM.replace("tim", "t" * 1000))
+
+
 # Files that are not what they should be
 
 

@@ -141,13 +141,13 @@ class Standing:
         return asdict(self)
 
     @classmethod
-    def from_json(cls, values: Facts) -> "Standing":
-        """What `to_json` gave. Raises `UsageError` where it is something else."""
+    def from_json(cls, values: Facts, source: str = "the checkpoint") -> "Standing":
+        """What `to_json` gave. Raises `UsageError`, naming `source`, for something else."""
         try:
             best = values["best"]
             own = {f.name: values[f.name] for f in fields(cls)}
             return cls(**own | {"best": best and Validation(**best)})
         except (LookupError, TypeError) as error:
             raise UsageError(
-                f"the checkpoint is from another version of regoal ({error})"
+                f"{source} is from another version of regoal ({error!r}); start anew elsewhere."
             ) from error

@@ -18,10 +18,11 @@ import os
 import shlex
 import sys
 import tomllib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 from regoal.errors import UsageError
 from regoal.experiments.processes import Processes
@@ -84,18 +85,14 @@ class Failure:
 
 def read_sweep(path: Path) -> Sweep:
     """Read a sweep file. Raises `UsageError` with the key that is missing, unknown or wrong."""
-    try:
-        values = tomllib.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise UsageError(f"{path} cannot be read: {error.strerror}.") from error
-    except tomllib.TOMLDecodeError as error:
-        raise UsageError(f"{path} is not TOML: {error}.") from error
+    values = _toml(path)
     for key, kinds in _KEYS.items():
         _check(path, key, values.get(key), kinds)
     if unknown := sorted(set(values) - set(_KEYS)):
         raise UsageError(f"{path} has unknown keys: {', '.join(unknown)}.")
     for key, kind in (("domains", str), ("hindsight", str), ("seeds", int)):
         _check_items(path, key, values[key], kind)
+    _check_values(path, values)
     settings = tuple(
         RunSetting(
             domain,
@@ -110,6 +107,27 @@ def read_sweep(path: Path) -> Sweep:
         for hindsight in values["hindsight"]
     )
     return Sweep(Path(values["out"]), settings, values.get("instances_seed", 0))
+
+
+def _toml(path: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise UsageError(f"{path} cannot be read: {error.strerror}.") from error
+    except RecursionError:
+        raise UsageError(f"{path} is not TOML: it is nested too deeply.") from None
+    except ValueError as error:  # bytes that are no text among them
+        raise UsageError(f"{path} is not TOML: {error}.") from error
+
+
+def _check_values(path: Path, values: Mapping[str, Any]) -> None:
+    for name, value in values.get("overrides", {}).items():
+        if not isinstance(value, str | int | float):
+            raise UsageError(f"{path}: the override {name} = {value!r} has the wrong type.")
+    try:
+        Path(values["out"]).is_dir()
+    except OSError as error:  # e.g. a name that is too long
+        raise UsageError(f"{path}: out cannot be a folder: {error.strerror}.") from error
 
 
 def finished(sweep: Sweep, setting: RunSetting) -> bool:

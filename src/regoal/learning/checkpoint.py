@@ -11,6 +11,7 @@ The one before the newest is kept too, should the newest turn out damaged.
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields
+from itertools import accumulate, pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -19,7 +20,8 @@ import torch
 from torch import Tensor
 
 from regoal.errors import UsageError
-from regoal.learning.dqn import Learner, Streams
+from regoal.learning.dqn import Streams
+from regoal.learning.learner import Learner
 from regoal.learning.replay import Replay
 from regoal.learning.trajectory import Transition
 from regoal.networks.tensor_file import Facts, Kind, read_tensor_file, write_tensor_file
@@ -27,6 +29,8 @@ from regoal.planning.goals import Atom, Goal
 from regoal.planning.task import State, Task
 
 KIND = Kind("checkpoint", 1)
+_UNFIT = (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError)
+"""What the content of a whole checkpoint can raise that was made by something else."""
 
 
 class Training(NamedTuple):
@@ -60,7 +64,7 @@ class Checkpoint:
             _restore_replay(training.replay, training.tasks, self._facts["replay"], self._tensors)
             for name, state in self._facts["streams"].items():
                 getattr(training.streams, name).bit_generator.state = state
-        except (AttributeError, LookupError, RuntimeError, TypeError, ValueError) as error:
+        except _UNFIT as error:
             raise UsageError(
                 f"{self.path} was made by another training: {error}. Use the same domain, problems "
                 f"and version of regoal, or start anew in another folder."
@@ -105,6 +109,12 @@ def read_checkpoint(path: Path) -> tuple[Checkpoint | None, tuple[str, ...]]:
     for candidate in existing:
         try:
             facts, tensors = read_tensor_file(candidate, KIND)
+            record = facts["record"]
+            if not isinstance(record, dict):
+                raise TypeError("its record is no object")
+        except (LookupError, TypeError) as error:
+            notes.append(f"{candidate} does not describe a training ({error!r}).")
+            continue
         except UsageError as error:
             notes.append(str(error))
             continue
@@ -112,7 +122,7 @@ def read_checkpoint(path: Path) -> tuple[Checkpoint | None, tuple[str, ...]]:
         if notes:
             path.replace(path.with_suffix(f".damaged{path.suffix}"))
             notes = [f"{path} is damaged; going on from the one before, {candidate.name}"]
-        return Checkpoint(candidate, facts["record"], extra, facts, tensors), tuple(notes)
+        return Checkpoint(candidate, record, extra, facts, tensors), tuple(notes)
     if existing:
         raise UsageError(f"{' '.join(notes)} Start anew in another folder.")
     return None, ()
@@ -185,8 +195,11 @@ def _restore_replay(
     table = json.loads(tensors["replay/atoms"].numpy().tobytes())
     atoms = [Atom(predicate, tuple(objects)) for predicate, *objects in table]
     sizes = tensors["replay/set_sizes"].tolist()
-    numbers = iter(tensors["replay/set_atoms"].tolist())
-    sets = [[atoms[next(numbers)] for _ in range(size)] for size in sizes]
+    numbers = tensors["replay/set_atoms"].tolist()
+    ends = [0, *accumulate(sizes)]
+    if ends[-1] != len(numbers) or min(sizes, default=0) < 0:
+        raise ValueError("its states do not have the atoms that it says")
+    sets = [[atoms[n] for n in numbers[a:b]] for a, b in pairwise(ends)]
     owners = tensors["replay/state_tasks"].tolist()
     states = [tasks[i].state_of(part) for i, part in zip(owners, sets, strict=False)]
     parts = sets[len(states) :]

@@ -14,6 +14,9 @@ from typing import NamedTuple
 
 from regoal.errors import PddlError, RegoalError, UnsupportedPddlError, UsageError
 
+MAX_WORD = 1000
+"""Most characters of a name; messages name names."""
+
 MAX_DEPTH = 200
 """Deepest nesting of brackets that is read: far beyond real files, below Python's own limit."""
 
@@ -145,6 +148,9 @@ def _tokens(text: str) -> Iterator[tuple[str, int]]:
         for match in _TOKEN.finditer(row.split(";", 1)[0]):
             if match["odd"]:
                 raise bad(line, _odd_character(match["odd"]))
+            if len(match.group()) > MAX_WORD:
+                start = shorten(match.group())
+                raise bad(line, f"'{start}' has more than {MAX_WORD} characters; shorten the name.")
             yield match.group(), line
 
 
