@@ -5,7 +5,7 @@ equal by content, in a fixed order, with names in lower case.
 """
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import islice
@@ -24,6 +24,7 @@ from pymimir.advanced.formalism import (
 from regoal.errors import PddlError
 from regoal.planning import pddl_text
 from regoal.planning.goals import Atom, Goal
+from regoal.planning.trial import crash_of
 
 
 @dataclass(frozen=True, order=True)
@@ -363,18 +364,24 @@ def load_domain(path: Path) -> Domain:
     `UsageError` where there is no readable file.
     """
     text = pddl_text.read_domain(path)
-    try:
-        native = pymimir.Domain(text.text)
-    except RuntimeError as error:
-        raise _library_error(path, error) from error
-    return Domain(path, text, native)
+    return Domain(path, text, _native(path, lambda: pymimir.Domain(text.text)))
 
 
 def load_task(domain: Domain, path: Path) -> Task:
     """Read a problem file of `domain`. Raises as `load_domain` does."""
     text = pddl_text.read_problem(path, domain.text)
+    return Task(domain, text, _native(path, lambda: pymimir.Problem(domain.native, text.text)))
+
+
+def _native(path: Path, make: Callable[[], Any]) -> Any:
+    """The library's object for a file. Raises `PddlError` where it refuses it or crashes."""
+    if crash := crash_of(make):
+        raise PddlError(
+            f"{path}: the PDDL library crashes on this file ({crash}); "
+            f"please report it, and simplify the file."
+        )
     try:
-        return Task(domain, text, pymimir.Problem(domain.native, text.text))
+        return make()
     except RuntimeError as error:
         raise _library_error(path, error) from error
 
