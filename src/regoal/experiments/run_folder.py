@@ -1,6 +1,7 @@
 """Opening a run's folder: one process at a time, and only to go on with the run that is there."""
 
 import contextlib
+import errno
 import fcntl
 import importlib.metadata
 import platform
@@ -116,9 +117,11 @@ def told_disk_errors(folder: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
+        full = error.errno in (errno.ENOSPC, errno.EDQUOT)
+        remedy = "Make room" if full else "Make the folder writable"
         raise RegoalError(
             f"{error.filename or folder} cannot be written: {error.strerror}. "
-            f"Make room, then go on with --resume."
+            f"{remedy}, then go on with --resume."
         ) from error
 
 

@@ -3,6 +3,7 @@
 matplotlib is imported only when a figure is drawn, and never opens a window.
 """
 
+import io
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
@@ -14,6 +15,7 @@ from numpy.typing import NDArray
 
 from regoal.errors import UsageError
 from regoal.experiments.run_dir import JsonObject, RunRecord, as_float
+from regoal.files import write_bytes_atomically
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -254,7 +256,10 @@ def _save(figure: "Figure", out: Path) -> list[Path]:
     top.set_xlim(0, max(1.0, *(axes.dataLim.x1 for axes in figure.axes)))
     for axes in below:
         axes.set_ylim(bottom=0)
-    figure.savefig(paths[0], dpi=200)
-    figure.savefig(paths[1], metadata={"Date": None})
+    options: tuple[dict[str, Any], ...] = ({"dpi": 200}, {"metadata": {"Date": None}})
+    for path, given in zip(paths, options, strict=True):
+        drawn = io.BytesIO()
+        figure.savefig(drawn, format=path.suffix[1:], **given)
+        write_bytes_atomically(path, drawn.getvalue())
     pyplot.close(figure)
     return paths
