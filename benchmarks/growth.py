@@ -26,7 +26,7 @@ from regoal.config import TrainConfig
 from regoal.domains import gripper, visitall
 from regoal.domains.splits import domain_pddl
 from regoal.files import write_text_atomically
-from regoal.learning.dqn import Learner
+from regoal.learning.learner import Learner
 from regoal.learning.replay import Sample
 from regoal.learning.trajectory import Transition
 from regoal.networks import native

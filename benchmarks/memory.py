@@ -19,7 +19,8 @@ from benchmarks import machine
 from regoal.config import TrainConfig
 from regoal.domains.splits import write_split
 from regoal.files import write_text_atomically
-from regoal.learning.dqn import Learner, Streams, train
+from regoal.learning.dqn import Streams, train
+from regoal.learning.learner import Learner
 from regoal.learning.replay import Replay
 from regoal.networks import native
 from regoal.networks.encoding import Encoder

@@ -7,7 +7,8 @@ import torch
 
 from benchmarks.work import UNIFORM, Timed, Work, actions_of
 from regoal.evaluation.execution import execute
-from regoal.learning.dqn import Learner, Streams, train
+from regoal.learning.dqn import Streams, train
+from regoal.learning.learner import Learner
 from regoal.learning.replay import Replay, Sample
 from regoal.learning.rollout import rollout
 from regoal.networks import native

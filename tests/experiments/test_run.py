@@ -25,7 +25,7 @@ from regoal.experiments.run_dir import load_run, read_json, read_jsonl
 from regoal.experiments.run_values import Progress, RunSettings
 from regoal.experiments.selection import Standing, Validation
 from regoal.learning.checkpoint import read_checkpoint
-from regoal.learning.dqn import Learner
+from regoal.learning.learner import Learner
 from regoal.networks.policy_file import load_policy
 
 DOMAIN = """(define (domain tower)
@@ -382,11 +382,48 @@ def test_the_first_signal_saves_and_ends_the_run(files, tmp_path, finished, numb
     summary, told = interrupted(files, tmp_path, number, at)
     assert (summary.ended, summary.episode) == ("interrupted", at)
     assert summary.exit_code == 128 + number
-    assert any("Stopping after this episode" in x for x in told if isinstance(x, str))
+    assert any("Stopping; once more" in x for x in told if isinstance(x, str))
     assert (signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)) == handlers
     run(files, tmp_path, resume=True)
     assert result(tmp_path) == result(finished)
     assert records(tmp_path / "validation.jsonl") == records(finished / "validation.jsonl")
+
+
+@pytest.mark.parametrize("at", [2, 7, 15])
+def test_a_signal_within_an_episode_undoes_it(files, tmp_path, finished, monkeypatch, at):
+    real, updates = Learner.update, []
+
+    def update(self, *sample):
+        updates.append(1)
+        if len(updates) == at:
+            os.kill(os.getpid(), signal.SIGTERM)
+        return real(self, *sample)
+
+    monkeypatch.setattr(Learner, "update", update)
+    summary = run(files, tmp_path)
+    assert (summary.ended, summary.episode, len(updates)) == ("interrupted", (at - 1) // 4, at)
+    assert len(records(tmp_path / "episodes.jsonl")) == summary.episode
+    monkeypatch.undo()
+    run(files, tmp_path, resume=True)
+    assert result(tmp_path) == result(finished)
+    for name in ("episodes.jsonl", "validation.jsonl"):
+        assert records(tmp_path / name) == records(finished / name)
+
+
+def test_the_budget_ends_a_long_episode_and_undoes_it(files, tmp_path, finished, monkeypatch):
+    real, updates = Learner.update, []
+
+    def update(self, *sample):
+        updates.append(1)
+        return real(self, *sample)
+
+    monkeypatch.setattr(Learner, "update", update)
+    monkeypatch.setattr(run_module._Run, "spent", lambda self: len(updates) >= 19)
+    summary = run(files, tmp_path)
+    assert (summary.ended, summary.episode, len(updates)) == ("budget", 4, 19)
+    monkeypatch.undo()
+    run(files, tmp_path, resume=True)
+    assert result(tmp_path) == result(finished)
 
 
 def test_a_signal_during_validation_puts_it_off(files, tmp_path, finished, monkeypatch):

@@ -15,7 +15,8 @@ from regoal.config import LinearDecay, TrainConfig
 from regoal.evaluation.execution import execute
 from regoal.evaluation.results import Outcome
 from regoal.learning import td_learning
-from regoal.learning.dqn import Learner, Streams, train
+from regoal.learning.dqn import Streams, train
+from regoal.learning.learner import Learner
 from regoal.learning.replay import Replay, Sample
 from regoal.learning.trajectory import Transition
 from regoal.networks.encoding import Encoder
@@ -264,7 +265,8 @@ from pathlib import Path
 import torch
 torch.set_num_threads(1)
 from regoal.config import LinearDecay, TrainConfig
-from regoal.learning.dqn import Learner, Streams, train
+from regoal.learning.dqn import Streams, train
+from regoal.learning.learner import Learner
 from regoal.learning.replay import Replay
 from regoal.networks.encoding import Encoder
 from regoal.networks.relations import relations_of

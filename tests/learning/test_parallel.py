@@ -12,7 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from regoal.config import LinearDecay, TrainConfig
-from regoal.learning.dqn import Learner, Streams, train
+from regoal.learning.dqn import Streams, train
+from regoal.learning.learner import Learner
 from regoal.learning.parallel import ALONE, Workers
 from regoal.learning.replay import Replay, Sample
 from regoal.learning.trajectory import Transition

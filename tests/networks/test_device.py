@@ -6,7 +6,8 @@ import torch
 
 from regoal.config import TrainConfig
 from regoal.errors import EXIT_USAGE, UsageError
-from regoal.learning.dqn import Learner, Streams, train
+from regoal.learning.dqn import Streams, train
+from regoal.learning.learner import Learner
 from regoal.learning.replay import Replay
 from regoal.networks.device import device_called
 from regoal.networks.encoding import Encoder

@@ -41,7 +41,7 @@ def interrupts(tell: Callable[[str], None]) -> Iterator[Interrupt]:
         found.signum = number
         restore()
         with contextlib.suppress(RuntimeError):  # in the midst of other output
-            tell("Stopping after this episode; once more stops at once.")
+            tell("Stopping; once more stops at once.")
 
     for number in SIGNALS:
         signal.signal(number, note)

@@ -30,7 +30,8 @@ from regoal.experiments.run_values import Ended, Progress, RunSettings, RunSumma
 from regoal.experiments.selection import Standing, validate
 from regoal.experiments.workers import together
 from regoal.learning.checkpoint import Checkpoint, Training, read_checkpoint, save_checkpoint
-from regoal.learning.dqn import EpisodeStats, Learner, Streams, train
+from regoal.learning.dqn import EpisodeStats, Streams, train
+from regoal.learning.learner import Learner
 from regoal.learning.parallel import Workers
 from regoal.learning.replay import Replay
 from regoal.networks import native
@@ -127,7 +128,7 @@ def _prepared(settings: RunSettings, inputs: Inputs, tell: Tell, workers: Worker
     checkpoint = workers.gather(run.open_folder(inputs) if run.first else None)[0]
     if checkpoint is not None:
         checkpoint.restore(training)
-        run.standing = Standing.from_json(checkpoint.record)
+        run.standing = Standing.from_json(checkpoint.record, str(checkpoint.path))
         run.best_weights = checkpoint.extra.get("best")
         if run.standing.best and run.first and not (out / POLICY).is_file():
             run.write_policy()
@@ -194,7 +195,11 @@ class _Run:
     def go(self, interrupt: Interrupt) -> RunSummary:
         """Train to the end, or to an interrupt."""
         self.started = time.monotonic() - self.standing.elapsed_s
-        episodes = train(*self.training, first_episode=self.standing.episode)
+        episodes = train(
+            *self.training,
+            first_episode=self.standing.episode,
+            stop=lambda: bool(interrupt) or (self.first and self.spent()),
+        )
         while True:
             ended, signum = self.agreed(self.ended(), interrupt.signum)
             if signum is None and self.validation_due(ended):
@@ -206,7 +211,9 @@ class _Run:
                 ended = "interrupted"
             if ended:
                 return self.summary(ended, signum)
-            self.take(next(episodes))
+            stats = next(episodes, None)
+            if stats is not None:  # else it was cut, and is undone
+                self.take(stats)
 
     def agreed(self, ended: Ended | None, signum: int | None) -> tuple[Ended | None, int | None]:
         """What the first worker's clock says, and a signal that some worker got.
@@ -230,8 +237,12 @@ class _Run:
             return "patience"
         if self.standing.episode >= self.config.episodes:
             return "episodes"
+        return "budget" if self.spent() else None
+
+    def spent(self) -> bool:
+        """Whether the budget is used up."""
         budget = self.settings.budget_s
-        return "budget" if budget is not None and self.standing.elapsed_s >= budget else None
+        return budget is not None and time.monotonic() - self.started >= budget
 
     def validation_due(self, ended: Ended | None) -> bool:
         """At regular intervals, and at the end so that no training is lost."""

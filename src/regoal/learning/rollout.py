@@ -30,10 +30,12 @@ def rollout(
     temperature: float,
     horizon: int,
     rngs: Sequence[np.random.Generator],
+    stop: Callable[[], bool] = lambda: False,
 ) -> list[Trajectory]:
     """One trajectory a task, from its initial state until its goal, a dead end or the horizon.
 
-    `rngs` has one stream a task; several tasks may share one.
+    `rngs` has one stream a task; several tasks may share one. `stop` is asked before every step;
+    where it is true, nothing is returned.
     """
     states = [[task.initial_state] for task in tasks]
     actions: list[list[int]] = [[] for _ in tasks]
@@ -41,6 +43,8 @@ def rollout(
     for _ in range(horizon):
         if not active:
             break
+        if stop():
+            return []
         values = q_values([(states[i][-1], tasks[i].goal) for i in active])
         for i, q in zip(active, values, strict=True):
             odds = boltzmann(q, temperature)

@@ -1,0 +1,179 @@
+"""The learner: the online and the target network, and one optimisation step on a sample."""
+
+import logging
+from collections.abc import Callable, Sequence
+from typing import TypeVar
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from regoal.config import TrainConfig
+from regoal.errors import lacks_memory
+from regoal.learning import td_learning
+from regoal.learning.parallel import ALONE, Workers
+from regoal.learning.replay import Sample
+from regoal.learning.trajectory import Transition
+from regoal.networks.encoding import Encoder
+from regoal.networks.q_network import QNetwork
+from regoal.planning.goals import Goal
+from regoal.planning.task import State
+
+T = TypeVar("T")
+
+log = logging.getLogger(__name__)
+
+
+class Learner:
+    """The online and the target network, and one optimisation step on a sample."""
+
+    def __init__(
+        self,
+        network: QNetwork,
+        encoder: Encoder,
+        config: TrainConfig,
+        workers: Workers = ALONE,
+    ) -> None:
+        self.config = config
+        self.encoder = encoder
+        self.workers = workers
+        self.online = network
+        self.device = network.weights.device
+        self.target = QNetwork(network.relations, network.layout.size, seed=0).to(self.device)
+        self.target.requires_grad_(False)
+        self.optimizer = torch.optim.Adam(network.parameters(), lr=config.learning_rate.start)
+        self._target_values: dict[tuple[State, Goal], float] = {}
+        self.halves = False
+        """Whether memory ran out, so that samples are computed in halves."""
+        self.sync_target()
+
+    def sync_target(self) -> None:
+        """Copy the online weights into the target network; its remembered values end."""
+        self.target.load_state_dict(self.online.state_dict())
+        self._target_values.clear()
+
+    def forget_states(self) -> None:
+        """Drop what is remembered of states: their encodings and target values."""
+        self.encoder.forget_states()
+        self._target_values.clear()
+
+    def trained_weights(self) -> Tensor:
+        """A copy of the online weights, zero for the relations that no update has touched yet.
+
+        It lies on the CPU. The random weights of the others would only disturb: think of goals
+        with predicates that no training goal has.
+        """
+        weights, layout = self.online.weights.detach().cpu().clone(), self.online.layout
+        moments = self.optimizer.state[self.online.weights].get("exp_avg_sq")
+        for i in range(len(layout.arities)):
+            touched = moments is not None and layout.part(moments, f"message.{i}.bias_out").any()
+            if not touched:
+                for part in layout.mlp(weights, f"message.{i}"):
+                    part.zero_()
+        return weights
+
+    def q_values(self, pairs: Sequence[tuple[State, Goal]]) -> list[Tensor]:
+        """Q-values of every applicable action of each pair, from the online network."""
+        return self._q_values(self.online, pairs)
+
+    def _q_values(self, network: QNetwork, pairs: Sequence[tuple[State, Goal]]) -> list[Tensor]:
+        def compute(part: slice) -> list[Tensor]:
+            return network.q_values(self.encoder.batch(pairs[part]), self.config.layers)
+
+        return [q for found in self._spared(compute, slice(0, len(pairs))) for q in found]
+
+    def update(self, sample: Sample, depth: int) -> tuple[float, Tensor]:
+        """One optimisation step; the loss is taken after `depth` layers too (paper, "Model").
+
+        Each worker takes a part of the sample, of which there must be one for each, and all take
+        the step of the whole. Returns the loss and the TD errors [B] of the last layer, on the CPU.
+        """
+        size = len(sample.transitions)
+        next_value = self._next_values(sample.transitions)
+        self.optimizer.zero_grad(set_to_none=True)
+        all_errors = torch.zeros(size, device=self.device)
+
+        def add(part: slice) -> Tensor:
+            loss, all_errors[part] = self._add_gradient(sample, part, next_value[part], depth)
+            return loss
+
+        loss = torch.stack(self._spared(add, self.workers.share(size))).sum()
+        weights = self.online.weights
+        assert weights.grad is not None
+        weights.grad, loss, all_errors = self.workers.sum(weights.grad, loss, all_errors)
+        if self.config.gradient_norm:
+            torch.nn.utils.clip_grad_norm_(self.online.parameters(), self.config.gradient_norm)
+        self.optimizer.step()
+        return loss.item(), all_errors.cpu()
+
+    def _add_gradient(
+        self, sample: Sample, part: slice, next_value: Tensor, depth: int
+    ) -> tuple[Tensor, Tensor]:
+        """Add the gradient of a part of a sample; returns its share of the loss, and TD errors."""
+        config, transitions = self.config, sample.transitions[part]
+        solved = torch.tensor([t.solved for t in transitions])
+        target = td_learning.td_target(next_value, solved, discount=config.discount)
+        target = target.to(self.device)
+        weight = torch.from_numpy(sample.weights[part]).float().to(self.device)
+        values = self._values(transitions, depth)
+        errors = [td_learning.td_error(value, target) for value in values]
+        losses = [
+            td_learning.weighted_mean(
+                td_learning.huber_loss(error, delta=config.huber_delta), weight
+            )
+            for error in errors
+        ]
+        loss = torch.stack(losses).sum() * (len(transitions) / len(sample.transitions))
+        loss.backward()  # type: ignore[no-untyped-call]
+        return loss.detach(), errors[-1].detach()
+
+    def _spared(self, compute: Callable[[slice], T], whole: slice) -> list[T]:
+        """What `compute` gives for a part of a batch at once, or for two halves of it.
+
+        Halves are taken from when memory has run out, which the log says once; where it runs out
+        again, the error is raised.
+        """
+        if not self.halves:
+            try:
+                return [compute(whole)]
+            except (MemoryError, RuntimeError) as error:
+                if whole.stop - whole.start <= 1 or not lacks_memory(error):
+                    raise
+            # Out here the error and what it keeps alive are gone.
+            log.warning("memory ran out: training goes on with half batches, which takes longer")
+            self.halves = True
+        middle = (whole.start + whole.stop) // 2
+        halves = (slice(whole.start, middle), slice(middle, whole.stop))
+        return [compute(half) for half in halves if half.start < half.stop]
+
+    def _values(self, transitions: Sequence[Transition], depth: int) -> list[Tensor]:
+        """Q(s, a, g) [B] after `depth` layers and after all."""
+        batch = self.encoder.batch((t.state, t.goal) for t in transitions)
+        starts = np.cumsum((0, *batch.action_counts[:-1]))
+        chosen = torch.from_numpy(starts + [t.action for t in transitions]).to(self.device)
+        depths = sorted({depth, self.config.layers})
+        return [q[chosen] for q in self.online(batch, depths)]
+
+    def _next_values(self, transitions: Sequence[Transition]) -> Tensor:
+        """max_a' Q(s', a', g) [B] of the target network, computed once between two syncs.
+
+        Each worker computes a part of the unknown ones, and all know all of them.
+        """
+        known = self._target_values
+        pairs = [(t.next_state, t.goal) for t in transitions]
+        unknown = list(
+            dict.fromkeys(
+                pair
+                for pair, t in zip(pairs, transitions, strict=True)
+                if not t.solved and pair not in known
+            )
+        )
+        if unknown:
+            mine = self.workers.share(len(unknown))
+            best = torch.zeros(len(unknown))
+            if unknown[mine]:
+                values = self._q_values(self.target, unknown[mine])
+                best[mine] = torch.stack([q.max() for q in values])
+            (best,) = self.workers.sum(best)
+            known.update(zip(unknown, best.tolist(), strict=True))
+        return torch.tensor([known.get(pair, 0.0) for pair in pairs])
