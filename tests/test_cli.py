@@ -2,6 +2,7 @@ import dataclasses
 import json
 import os
 import resource
+import shutil
 import subprocess
 import sys
 
@@ -10,7 +11,7 @@ import pytest
 from regoal import cli, commands
 from regoal.config import LAPTOP, PAPER, LinearDecay, TrainConfig
 from regoal.errors import PddlError
-from regoal.experiments.run_dir import read_results
+from regoal.experiments.run_dir import load_run, read_results
 from regoal.experiments.sweep import print_commands, read_sweep
 
 # Lamps that are switched on for good: every policy reaches every goal.
@@ -442,3 +443,37 @@ def test_a_reader_that_goes_away_is_no_error():
     command = f"{sys.executable} -m regoal.cli train --help | true; exit ${{PIPESTATUS[0]}}"
     done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False)
     assert "Traceback" not in done.stderr
+
+
+def test_an_unreadable_problem_is_told_and_the_others_go_on(run_folder, lamps, capsys):
+    (lamps / "p4.pddl").write_text(problem(4)[:-9])
+    (lamps / "p5.pddl").write_text(problem(2).replace("(:goal", "(:constraints (a)) (:goal"))
+    records = lamps / "results.jsonl"
+    assert regoal("evaluate", run_folder, "--problems", lamps, "--out", records) == 31
+    said = capsys.readouterr()
+    assert "Coverage: 3 of 5" in said.out
+    assert said.err.count("regoal: error: ") == 2
+    assert "p4.pddl, line 2: the file ends while" in said.err
+    results = {r.problem: r.outcome.key for r in read_results(records)}
+    assert (results["p4"], results["p5"], results["p10"]) == ("error", "error", "solved")
+
+
+def test_no_run_is_credited_with_the_test_of_another_policy(run_folder, lamps, tmp_path, capsys):
+    other = tmp_path / "other"
+    shutil.copytree(run_folder, other)
+    words = ["train", run_folder.parent / "train" / "domain.pddl", "--out", tmp_path / "mine"]
+    words += ["--problems", run_folder.parent / "train", *TINY, "--seed", "7"]
+    assert regoal(*words, "--validation", run_folder.parent / "validation") == 0
+    mine = tmp_path / "mine" / "results.jsonl"
+    assert regoal("evaluate", other, "--problems", lamps, "--out", mine) == 36
+    assert "would credit the run in" in capsys.readouterr().err
+    assert not mine.exists()
+    assert regoal("evaluate", tmp_path / "mine", "--problems", lamps, "--out", mine) == 0
+    assert {len(r.policy) for r in read_results(mine)} == {16}
+    assert not load_run(tmp_path / "mine").of_another_policy
+    shutil.copy(mine, other / "results.jsonl")
+    assert load_run(other).of_another_policy
+    capsys.readouterr()
+    assert regoal("report", other, "--out", tmp_path / "tables") == 0
+    notes = (tmp_path / "tables" / "coverage.md").read_text()
+    assert "Tested with another policy than the run has now" in notes

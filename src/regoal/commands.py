@@ -19,8 +19,8 @@ from tyro.constructors import PrimitiveConstructorSpec
 from regoal import terminal, units
 from regoal.config import LAPTOP, TrainConfig
 from regoal.domains.splits import DOMAINS, write_split
-from regoal.errors import EXIT_DONE, EXIT_INVALID_PLAN, EXIT_NO_PLAN, UsageError
-from regoal.experiments.run_dir import recorded_number
+from regoal.errors import EXIT_DONE, EXIT_INVALID_PLAN, EXIT_NO_PLAN, RegoalError, UsageError
+from regoal.experiments.run_dir import check_credit, recorded_number
 from regoal.limits import supervised
 from regoal.planning.problem_files import problem_files, with_domains
 from regoal.threads import free_threads, process_group
@@ -172,7 +172,7 @@ class Evaluate:
     device: Device = "auto"
 
     def run(self) -> int:
-        """Evaluate; problems that stay unsolved are no failure of the command."""
+        """Evaluate; problems that stay unsolved are no failure, unreadable ones are."""
         code = supervised(seconds=math.inf, mib=self.memory_limit)
         return self._evaluate() if code is None else code
 
@@ -187,11 +187,18 @@ class Evaluate:
             time_limit_s=self.time_limit,
             plans=self.plans,
         )
+        if self.out is not None:
+            check_credit(self.out, policy.digest)
+        errors: list[RegoalError] = []
         with terminal.live_line() as show:
-            found = evaluate(policy, problems, settings, lambda note: show(note, True))
+            found = evaluate(
+                policy, problems, settings, lambda note: show(note, True), errors.append
+            )
             results = terminal.follow(found, len(problems), self.out, show)
         terminal.print_coverage(results)
-        return EXIT_DONE
+        for error in errors:
+            print(f"regoal: error: {error}", file=sys.stderr)
+        return errors[0].exit_code if errors else EXIT_DONE
 
 
 @dataclass(frozen=True, kw_only=True)

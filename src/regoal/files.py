@@ -1,5 +1,6 @@
 """Writing files so that a kill, a crash or a full disk never leaves half of one; their order."""
 
+import hashlib
 import os
 import re
 from pathlib import Path
@@ -22,9 +23,16 @@ def write_bytes_atomically(path: Path, data: bytes) -> None:
             stream.flush()
             os.fsync(stream.fileno())
         temporary.replace(path)
-    except BaseException:
+    except BaseException as error:
         temporary.unlink(missing_ok=True)
+        if isinstance(error, OSError):
+            error.filename = str(path)  # not the temporary name, or none at all
         raise
+
+
+def short_digest(path: Path) -> str:
+    """The first 16 digits of a file's SHA-256: enough to tell files apart. Raises `OSError`."""
+    return hashlib.sha256(path.read_bytes()).hexdigest()[:16]
 
 
 def is_special(path: Path) -> bool:

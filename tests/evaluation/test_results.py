@@ -54,6 +54,9 @@ def test_keys_of_a_later_version_are_ignored():
     ("change", "message"),
     [
         ({"outcome": "unsolvable"}, "outcome must be one of"),
+        ({"outcome": {}}, "outcome must be one of"),
+        ({"steps": float("inf")}, "steps must be a whole number"),
+        ({"policy": 1}, "policy must be a text"),
         ({"plan_length": None}, "plan_length must be given exactly where"),
         ({"outcome": "dead_end"}, "plan_length must be given exactly where"),
         ({"problem": 3}, "problem must be a text, got 3"),

@@ -58,6 +58,9 @@ def test_a_bad_line_in_the_middle_is_named(tmp_path):
     path.write_text('{"episode": 0}\n{"epis\n{"episode": 2}\n')
     with pytest.raises(UsageError, match=r"episodes\.jsonl, line 2 is not JSON"):
         run_dir.read_jsonl(path)
+    path.write_text("[" * 5000 + "\n")
+    with pytest.raises(UsageError, match="line 1 is not JSON: it is nested too deeply"):
+        run_dir.read_jsonl(path)
     path.write_text("3\n")
     with pytest.raises(UsageError, match="line 1 must hold a JSON object"):
         run_dir.read_jsonl(path)
@@ -106,7 +109,7 @@ def test_what_is_no_run_is_refused_with_the_remedy(tmp_path):
     with pytest.raises(UsageError, match="must say its 'domain'"):
         _ = run_dir.load_run(tmp_path).domain
     (tmp_path / run_dir.CONFIG).write_text("[]")
-    with pytest.raises(UsageError, match="must hold one JSON object"):
+    with pytest.raises(UsageError, match="must hold a JSON object"):
         run_dir.load_run(tmp_path)
     (tmp_path / run_dir.CONFIG).write_text("{")
     with pytest.raises(UsageError, match="is not JSON"):

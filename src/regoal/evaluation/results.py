@@ -4,6 +4,7 @@ No torch and no planner here: reports read these records.
 """
 
 import enum
+import math
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
@@ -60,6 +61,8 @@ class PlanResult:
     """Wall-clock seconds, reading the files aside for policies, all of the planner's for LAMA."""
     steps: int
     """Actions executed, also those of an attempt that failed."""
+    policy: str = ""
+    """The beginning of the policy file's SHA-256; empty where no policy was run."""
 
     def __post_init__(self) -> None:
         if self.solved != (self.plan_length is not None):
@@ -84,7 +87,7 @@ class PlanResult:
         Raises `ValueError` where a key is missing or a value has the wrong type.
         """
         outcome = record.get("outcome")
-        if outcome not in OUTCOMES:
+        if not isinstance(outcome, str) or outcome not in OUTCOMES:
             raise ValueError(f"outcome must be one of {sorted(OUTCOMES)}, got {outcome!r}")
         cost = record.get("plan_cost")
         length = record.get("plan_length")
@@ -92,11 +95,12 @@ class PlanResult:
             problem=_text(record, "problem"),
             domain=_text(record, "domain"),
             method=_text(record, "method"),
-            outcome=OUTCOMES[str(outcome)],
-            plan_length=None if length is None else int(_number(record, "plan_length")),
+            outcome=OUTCOMES[outcome],
+            plan_length=None if length is None else _count(record, "plan_length"),
             plan_cost=None if cost is None else _number(record, "plan_cost"),
             seconds=_number(record, "seconds"),
-            steps=int(_number(record, "steps")),
+            steps=_count(record, "steps"),
+            policy=_text(record, "policy") if "policy" in record else "",
         )
 
 
@@ -122,6 +126,13 @@ def _text(record: Mapping[str, object], key: str) -> str:
     if not isinstance(value, str):
         raise ValueError(f"{key} must be a text, got {value!r}")
     return value
+
+
+def _count(record: Mapping[str, object], key: str) -> int:
+    value = _number(record, key)
+    if not math.isfinite(value):
+        raise ValueError(f"{key} must be a whole number, got {value}")
+    return int(value)
 
 
 def _number(record: Mapping[str, object], key: str) -> float:

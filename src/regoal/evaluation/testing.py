@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from regoal.errors import UsageError
+from regoal.errors import RegoalError, UsageError
 from regoal.evaluation.execution import Execution, execute
 from regoal.evaluation.results import Outcome, PlanResult, problem_names
 from regoal.files import write_text_atomically
@@ -57,12 +57,14 @@ def evaluate(
     problems: Sequence[tuple[Path, Path]],
     settings: TestSettings,
     tell: Callable[[str], None],
+    unreadable: Callable[[RegoalError], None],
 ) -> Iterator[PlanResult]:
     """Run the policy on every (domain file, problem file); yields each result as it is there.
 
     A plan counts, and is written, only if the validator accepts it. `tell` gets what the user must
-    know about how the policy reads a domain. Raises `UsageError` where the policy does not fit, and
-    as `load_task` does, before anything is executed on a domain.
+    know about how the policy reads a domain. A problem that cannot be read is an error of its own,
+    which `unreadable` gets, and the others go on. Raises `UsageError` where the policy does not fit
+    a domain, and as `load_domain` does, before anything is executed on that domain.
     """
     files = [problem for _, problem in problems]
     by_domain: dict[Path, list[tuple[str, Path]]] = defaultdict(list)
@@ -73,12 +75,17 @@ def evaluate(
         encoder, notes = policy_encoder(policy, domain)
         for note in notes:
             tell(note)
-        tasks = [load_task(domain, problem) for _, problem in named]
-        for note in unread_goals(encoder, tasks):
+        names: dict[Task, str] = {}
+        for name, problem in named:
+            try:
+                names[load_task(domain, problem)] = name
+            except RegoalError as error:
+                unreadable(error)
+                yield _no_result(name, domain.name, policy)
+        for note in unread_goals(encoder, list(names)):
             tell(note)
-        names = {id(task): name for task, (name, _) in zip(tasks, named, strict=True)}
-        for execution in _executions(policy, encoder, tasks, settings):
-            yield _result(execution, names[id(execution.task)], method_of(policy), settings.plans)
+        for execution in _executions(policy, encoder, list(names), settings):
+            yield _result(execution, names[execution.task], policy, settings.plans)
 
 
 @dataclass(frozen=True)
@@ -156,7 +163,22 @@ def method_of(policy: Policy) -> str:
     return method if isinstance(method, str) else "policy"
 
 
-def _result(execution: Execution, name: str, method: str, plans: Path | None) -> PlanResult:
+def _no_result(name: str, domain: str, policy: Policy) -> PlanResult:
+    """The record of a problem that could not be read."""
+    return PlanResult(
+        problem=name,
+        domain=domain,
+        method=method_of(policy),
+        outcome=Outcome.ERROR,
+        plan_length=None,
+        plan_cost=None,
+        seconds=0.0,
+        steps=0,
+        policy=policy.digest,
+    )
+
+
+def _result(execution: Execution, name: str, policy: Policy, plans: Path | None) -> PlanResult:
     task, actions = execution.task, execution.actions
     outcome, cost = execution.outcome or Outcome.ERROR, None
     if outcome is Outcome.SOLVED:
@@ -171,10 +193,11 @@ def _result(execution: Execution, name: str, method: str, plans: Path | None) ->
     return PlanResult(
         problem=name,
         domain=task.domain.name,
-        method=method,
+        method=method_of(policy),
         outcome=outcome,
         plan_length=len(actions) if solved else None,
         plan_cost=cost if solved else None,
         seconds=execution.seconds,
         steps=len(actions),
+        policy=policy.digest,
     )

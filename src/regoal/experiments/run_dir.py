@@ -14,7 +14,7 @@ from pathlib import Path
 
 from regoal.errors import UsageError
 from regoal.evaluation.results import PlanResult
-from regoal.files import natural_key, write_bytes_atomically, write_text_atomically
+from regoal.files import natural_key, short_digest, write_bytes_atomically, write_text_atomically
 
 CONFIG = "config.json"
 EPISODES = "episodes.jsonl"
@@ -49,14 +49,10 @@ def write_json(path: Path, value: Mapping[str, object]) -> None:
 def read_json(path: Path) -> JsonObject:
     """Read one JSON object. Raises `UsageError` where the file is missing or holds none."""
     try:
-        value = json.loads(path.read_text(encoding="utf-8"))
+        data = path.read_bytes()
     except OSError as error:
         raise UsageError(f"{path} cannot be read: {error.strerror}.") from error
-    except ValueError as error:
-        raise UsageError(f"{path} is not JSON: {error}.") from error
-    if not isinstance(value, dict):
-        raise UsageError(f"{path} must hold one JSON object.")
-    return value
+    return _json_object(data, str(path))
 
 
 def append_json_line(path: Path, record: Mapping[str, object]) -> None:
@@ -68,8 +64,12 @@ def append_json_line(path: Path, record: Mapping[str, object]) -> None:
     line = json.dumps(_finite(record), ensure_ascii=False, allow_nan=False) + "\n"
     if path.is_file() and not _ends_with_newline(path):
         write_bytes_atomically(path, _whole_lines(path.read_bytes()))
-    with path.open("ab") as stream:
-        stream.write(line.encode("utf-8"))
+    try:
+        with path.open("ab") as stream:
+            stream.write(line.encode("utf-8"))
+    except OSError as error:
+        error.filename = str(path)  # a failed write does not name its file
+        raise
 
 
 def read_jsonl(path: Path) -> list[JsonObject]:
@@ -81,14 +81,21 @@ def read_jsonl(path: Path) -> list[JsonObject]:
         return []
     records = []
     for number, line in enumerate(_whole_lines(path.read_bytes()).splitlines(), start=1):
-        try:
-            record = json.loads(line)
-        except ValueError as error:
-            raise UsageError(f"{path}, line {number} is not JSON: {error}.") from error
-        if not isinstance(record, dict):
-            raise UsageError(f"{path}, line {number} must hold a JSON object.")
-        records.append(record)
+        records.append(_json_object(line, f"{path}, line {number}"))
     return records
+
+
+def _json_object(data: bytes, where: str) -> JsonObject:
+    """The JSON object in `data`. Raises `UsageError`, beginning with `where`, for anything else."""
+    try:
+        value = json.loads(data)
+    except RecursionError:
+        raise UsageError(f"{where} is not JSON: it is nested too deeply.") from None
+    except ValueError as error:
+        raise UsageError(f"{where} is not JSON: {error}.") from error
+    if not isinstance(value, dict):
+        raise UsageError(f"{where} must hold a JSON object.")
+    return value
 
 
 def keep_episodes_before(path: Path, episode: int) -> None:
@@ -125,7 +132,7 @@ def _whole_lines(data: bytes) -> bytes:
     end = data.rfind(b"\n") + 1
     try:
         json.loads(data[end:])
-    except ValueError:
+    except (ValueError, RecursionError):
         return data[:end]
     return data + b"\n"
 
@@ -151,6 +158,8 @@ class RunRecord:
     validation: list[JsonObject] = field(default_factory=list, repr=False)
     results: list[PlanResult] = field(default_factory=list, repr=False)
     test_curve: list[JsonObject] = field(default_factory=list, repr=False)
+    of_another_policy: bool = False
+    """Whether some results are of another policy than the one that now lies in the folder."""
 
     @property
     def domain(self) -> str:
@@ -201,9 +210,16 @@ def load_run(folder: Path) -> RunRecord:
         config,
         read_jsonl(folder / EPISODES),
         read_jsonl(folder / VALIDATION),
-        read_results(folder / RESULTS),
+        results := read_results(folder / RESULTS),
         read_jsonl(folder / TEST_CURVE),
+        _of_another_policy(folder, results),
     )
+
+
+def _of_another_policy(folder: Path, results: Iterable[PlanResult]) -> bool:
+    policies = {result.policy for result in results if result.policy}
+    own = folder / POLICY
+    return bool(policies) and own.is_file() and policies != {short_digest(own)}
 
 
 def read_results(path: Path) -> list[PlanResult]:
@@ -216,6 +232,21 @@ def read_results(path: Path) -> list[PlanResult]:
             raise UsageError(f"{path}, line {number}: {error}.") from error
         results[result.problem] = result
     return sorted(results.values(), key=lambda result: natural_key(result.problem))
+
+
+def check_credit(records: Path, policy: str) -> None:
+    """Keep the test of a policy out of the folder of a run that made another one.
+
+    `policy` is the beginning of its file's SHA-256. Raises `UsageError`.
+    """
+    own = records.parent / POLICY
+    if records.name != RESULTS or not (own.is_file() and (records.parent / CONFIG).is_file()):
+        return
+    if short_digest(own) != policy:
+        raise UsageError(
+            f"{records} would credit the run in {records.parent} with the test of another policy; "
+            f"give another file by --out."
+        )
 
 
 def recorded_number(folder: Path, key: str) -> int:

@@ -15,6 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from regoal.errors import UsageError
+from regoal.files import short_digest
 from regoal.networks.encoding import Encoder
 from regoal.networks.parameters import Layout
 from regoal.networks.q_network import QNetwork
@@ -41,6 +42,8 @@ class Policy:
     """Rounds of message passing."""
     facts: Facts
     """How it came to be, as JSON values: config, seed, episode, validation and the like."""
+    digest: str = ""
+    """The beginning of the SHA-256 of the file that it was read from, as in records of tests."""
 
 
 def save_policy(path: Path, policy: Policy) -> None:
@@ -79,7 +82,7 @@ def load_policy(path: Path) -> Policy:
     if not (different and possible.issuperset(relations) and 1 <= layers <= MOST_LAYERS):
         raise UsageError(f"{path} is no sound policy: its network does not suit its domain.")
     network = _network(path, relations, size, tensors)
-    return Policy(network, schema, layers, training)
+    return Policy(network, schema, layers, training, short_digest(path))
 
 
 def policy_encoder(

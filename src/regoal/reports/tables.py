@@ -240,6 +240,8 @@ def _notes(runs: Sequence[RunRecord]) -> tuple[str, ...]:
     presets = sorted({str(run.config["preset"]) for run in runs if "preset" in run.config})
     if len(presets) > 1:
         notes.append(f"The runs have different presets: {', '.join(presets)}.")
+    if others := [str(run.folder) for run in runs if run.of_another_policy]:
+        notes.append(f"Tested with another policy than the run has now: {', '.join(others)}.")
     waiting = sum(1 for run in runs if not run.results)
     if waiting:
         notes.append(f"{waiting} of {len(runs)} runs have no test results yet and are left out.")
