@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/installed
 
-.PHONY: install test demo bench clean
+.PHONY: install test demo bench soak clean
 
 install: $(INSTALLED)
 
@@ -27,6 +27,9 @@ ifneq ($(wildcard benchmarks/compare.py),)
 bench: install
 	$(BIN)/python -m benchmarks.compare --out build/bench.json
 endif
+
+soak: install
+	PYTHONPATH=tests OMP_NUM_THREADS=1 $(BIN)/python -m reliability.soak
 
 clean:
 	rm -rf $(VENV) build dist src/*.egg-info .pytest_cache .hypothesis .mypy_cache .ruff_cache \

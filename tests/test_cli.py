@@ -477,3 +477,13 @@ def test_no_run_is_credited_with_the_test_of_another_policy(run_folder, lamps, t
     assert regoal("report", other, "--out", tmp_path / "tables") == 0
     notes = (tmp_path / "tables" / "coverage.md").read_text()
     assert "Tested with another policy than the run has now" in notes
+
+
+def test_a_termination_while_the_command_line_is_read_is_one(monkeypatch):
+    def terminated(*_, **__):
+        raise SystemExit(143)
+
+    monkeypatch.setattr(cli.tyro, "cli", terminated)
+    with pytest.raises(SystemExit) as found:
+        regoal("policies")
+    assert found.value.code == 143

@@ -68,6 +68,8 @@ def parse(words: Sequence[str]) -> Command | int:
             config=(tyro.conf.PositionalMetavarFromFieldName,),
         )
     except SystemExit as exit_:
+        if exit_.code == EXIT_TERMINATED:
+            raise
         return EXIT_USAGE if exit_.code else EXIT_DONE
     except ValueError as error:
         raise UsageError(f"{error}.") from error

@@ -56,6 +56,7 @@ def test_keys_of_a_later_version_are_ignored():
         ({"outcome": "unsolvable"}, "outcome must be one of"),
         ({"outcome": {}}, "outcome must be one of"),
         ({"steps": float("inf")}, "steps must be a whole number"),
+        ({"seconds": 10**400}, "seconds must be at most"),
         ({"policy": 1}, "policy must be a text"),
         ({"plan_length": None}, "plan_length must be given exactly where"),
         ({"outcome": "dead_end"}, "plan_length must be given exactly where"),

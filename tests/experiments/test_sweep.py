@@ -220,6 +220,9 @@ def test_printed_commands_do_the_same_in_a_shell(grid, program, tmp_path):
         (("1.5", '"1.5"'), "budget_minutes = '1.5' has the wrong type"),
         (("preset", "episodes = 3\npreset"), "has unknown keys: episodes"),
         (("[3, 4]", "[3, 4"), "is not TOML"),
+        (("1.5", "1" * 400), "budget_minutes lies in"),
+        (("1.5", "nan"), "budget_minutes lies in"),
+        (("1.5", "-1"), "budget_minutes lies in"),
         (("[3, 4]", "[" * 3000), "nested too deeply"),
         (("preset", "overrides = {layers = 1979-05-27}\npreset"), "override layers = datetime"),
         (("preset", "overrides = {layers = [3]}\npreset"), "override layers = .3. has the wrong"),
@@ -238,7 +241,7 @@ def test_files_that_are_no_text_and_folders_that_cannot_be_are_refused(tmp_path)
     with pytest.raises(UsageError, match=r"sweep\.toml is not TOML"):
         sweep.read_sweep(path)
     path.write_text(FILE.format(out="x" * 3000, more=""))
-    with pytest.raises(UsageError, match=r"sweep\.toml: out cannot be a folder: File name too"):
+    with pytest.raises(UsageError, match=r"sweep\.toml: a run cannot have its folder: File name"):
         sweep.read_sweep(path)
 
 

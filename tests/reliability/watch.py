@@ -54,6 +54,9 @@ def fuzz(
         batch = min(BATCH, count - start)
         done, last, kind = _batch(folder, (seed, start, batch, left), extra, hang_s)
         report.inputs += done
+        if (folder / "slowest").exists():
+            slowest = float((folder / "slowest").read_text())
+            report.slowest_s = max(report.slowest_s, slowest)
         if kind:
             kept = folder / "kept" / f"{seed}-{last}"
             shutil.copytree(folder / "files" / "now", kept, dirs_exist_ok=True)
@@ -66,8 +69,6 @@ def fuzz(
     faults = folder / "faults.jsonl"
     if faults.exists():
         report.faults += [json.loads(line) for line in faults.read_text().splitlines()]
-    if (folder / "slowest").exists():
-        report.slowest_s = float((folder / "slowest").read_text())
     return report
 
 

@@ -36,6 +36,9 @@ class Outcome(enum.Enum):
         return self.name.lower()
 
 
+LARGEST = 10**15
+"""Whole numbers in records are smaller, so that they can be counted with others."""
+
 OUTCOMES = {outcome.key: outcome for outcome in Outcome}
 
 
@@ -139,4 +142,6 @@ def _number(record: Mapping[str, object], key: str) -> float:
     value = record.get(key)
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise ValueError(f"{key} must be a number, got {value!r}")
+    if isinstance(value, int) and abs(value) > LARGEST:
+        raise ValueError(f"{key} must be at most {LARGEST:.0e}, got more")
     return value

@@ -112,8 +112,11 @@ def keep_episodes_before(path: Path, episode: int) -> None:
 
 
 def as_float(value: object) -> float:
-    """A JSON number as a float, NaN for null and for whatever is no number."""
-    return float(value) if isinstance(value, int | float) else math.nan
+    """A JSON number as a float, NaN for null and for whatever is no number or too large for one."""
+    try:
+        return float(value) if isinstance(value, int | float) else math.nan
+    except OverflowError:  # JSON has whole numbers of any size
+        return math.nan
 
 
 def _ends_with_newline(path: Path) -> bool:

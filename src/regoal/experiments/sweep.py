@@ -28,6 +28,7 @@ from regoal.errors import UsageError
 from regoal.experiments.processes import Processes
 from regoal.experiments.run_dir import DONE, RESULTS, JsonObject, read_json, write_json
 
+MOST_MINUTES = 10**6
 SPLITS = ("train", "validation", "test")
 PROGRAM = (sys.executable, "-m", "regoal.cli")
 
@@ -106,7 +107,9 @@ def read_sweep(path: Path) -> Sweep:
         for domain in values["domains"]
         for hindsight in values["hindsight"]
     )
-    return Sweep(Path(values["out"]), settings, values.get("instances_seed", 0))
+    sweep = Sweep(Path(values["out"]), settings, values.get("instances_seed", 0))
+    _check_folders(path, sweep)
+    return sweep
 
 
 def _toml(path: Path) -> dict[str, Any]:
@@ -124,10 +127,18 @@ def _check_values(path: Path, values: Mapping[str, Any]) -> None:
     for name, value in values.get("overrides", {}).items():
         if not isinstance(value, str | int | float):
             raise UsageError(f"{path}: the override {name} = {value!r} has the wrong type.")
-    try:
-        Path(values["out"]).is_dir()
-    except OSError as error:  # e.g. a name that is too long
-        raise UsageError(f"{path}: out cannot be a folder: {error.strerror}.") from error
+    minutes = values["budget_minutes"]
+    if not 0 < minutes <= MOST_MINUTES:
+        raise UsageError(f"{path}: budget_minutes lies in 0 to {MOST_MINUTES:g}.")
+
+
+def _check_folders(path: Path, sweep: Sweep) -> None:
+    """Raise `UsageError` where a run's folder cannot be, e.g. as a name is too long."""
+    for setting in sweep.settings:
+        try:
+            sweep.folder(setting).is_dir()
+        except OSError as error:
+            raise UsageError(f"{path}: a run cannot have its folder: {error.strerror}.") from error
 
 
 def finished(sweep: Sweep, setting: RunSetting) -> bool:
