@@ -16,6 +16,15 @@ from regoal.networks.encoding import Batch
 from regoal.networks.parameters import MLP, Layout
 from regoal.networks.q_network import QNetwork
 
+
+@pytest.fixture(autouse=True, scope="module")
+def small_batches_are_shared_out():
+    """As in the kernel's daily work large ones are."""
+    before, native.LEAST_WORK = native.LEAST_WORK, 1
+    yield
+    native.LEAST_WORK = before
+
+
 needs_kernel = pytest.mark.skipif(native.library() is None, reason="no C compiler")
 
 

@@ -34,6 +34,8 @@ FLAGS = ("-O3", "-march=native", "-fno-math-errno", "-ffp-contract=fast", "-shar
 DOUBLE = ("-DDOUBLE", "-DREAL=double", "-DINTEGER=int64_t")
 MAX_WIDTH = 1024
 LANES = 16
+LEAST_WORK = 250
+"""Atoms and nodes a shard: handing out less takes longer than computing it."""
 MAX_ARGUMENTS = 2**31 - 1
 """The kernel numbers the rows of messages in 32 bits."""
 
@@ -317,7 +319,8 @@ def _prepare(weights: Tensor, layout: Layout, batch: Batch) -> tuple[ctypes.CDLL
         layout.places["norm.scale"][0],
     )
     starts = np.cumsum(batch.sizes) - batch.sizes
-    shards = batch.shards(_threads)
+    work = int(batch.counts.sum()) + batch.nodes
+    shards = batch.shards(max(1, min(_threads, work // LEAST_WORK)))
     begins, ends = (np.stack([getattr(x, name) for x in shards]) for name in ("begin", "end"))
     shared = np.empty((len(shards), arity.sum()), dtype=np.int64)
     slot, node_of = np.empty(len(batch.args), np.int32), np.empty(len(batch.args), np.int64)
@@ -330,22 +333,19 @@ def _prepare(weights: Tensor, layout: Layout, batch: Batch) -> tuple[ctypes.CDLL
         for shard, begin, end, places in zip(shards, begins, ends, shared, strict=True)
     ]
     keep = [arity, at, starts, begins, ends, shared, slot, node_of, weights, batch.args]
-    call = _merged(kernel, _Call(network, graphs, None, keep), ends)
-    _each(
-        call.shards,
-        lambda graph: kernel.regoal_share(ctypes.byref(call.network), ctypes.byref(graph)),
-    )
-    return kernel, call
+    return kernel, _looked_through(kernel, _Call(network, graphs, None, keep), ends)
 
 
-def _merged(kernel: ctypes.CDLL, call: _Call, ends: npt.NDArray[np.int64]) -> _Call:
-    """The same call on the smaller graphs in which nodes that always look the same are one."""
+def _looked_through(kernel: ctypes.CDLL, call: _Call, ends: npt.NDArray[np.int64]) -> _Call:
+    """What is the same for all rounds: the call on smaller graphs, in which nodes that always look
+    the same are one, and the nodes that many atoms share.
+    """
     first = call.shards[0]
     class_of = np.arange(first.nodes)
     args, atom_end = np.empty(first.arguments, np.int64), ends.copy()
     moved = _address(atom_end) - _address(ends)
 
-    def merge(graph: _Graph) -> int:
+    def look(graph: _Graph) -> int:
         end = kernel.regoal_merge(
             ctypes.byref(call.network), ctypes.byref(graph), _at(class_of), _at(args),
             ctypes.c_void_p(graph.atom_end + moved),
@@ -353,10 +353,11 @@ def _merged(kernel: ctypes.CDLL, call: _Call, ends: npt.NDArray[np.int64]) -> _C
         if 0 <= end < graph.node_end:
             graph.node_end, graph.args = end, _address(args)
             graph.atom_end += moved
-        return int(end < 0)
+        shared = kernel.regoal_share(ctypes.byref(call.network), ctypes.byref(graph))
+        return int(end < 0 or shared)
 
     nodes = sum(graph.node_end - graph.node_begin for graph in call.shards)
-    _each(call.shards, merge)
+    _each(call.shards, look)
     if sum(graph.node_end - graph.node_begin for graph in call.shards) == nodes:
         return call
     keep = [*call.keep, args, atom_end, class_of]
