@@ -8,8 +8,7 @@ folder, a line a policy. `regoal report` then draws it.
 import sys
 from pathlib import Path
 
-from experiments.lama import PROBLEMS
-from regoal.domains.splits import write_split
+from experiments.lama import test_problems
 from regoal.evaluation.execution import execute
 from regoal.evaluation.results import Outcome
 from regoal.experiments.run_dir import (
@@ -27,9 +26,7 @@ from regoal.planning.task import load_domain, load_task
 def main() -> None:
     """Follow every run at or below the paths given."""
     for folder in find_runs([Path(word) for word in sys.argv[1:]]):
-        domain = load_run(folder).domain
-        problems = PROBLEMS / domain / "test"
-        write_split(domain, "test", problems)
+        problems = test_problems(load_run(folder).domain)
         (folder / TEST_CURVE).unlink(missing_ok=True)
         for policy in sorted((folder / KEPT).glob("*")):
             record = tested(policy, problems)

@@ -19,9 +19,14 @@ PROBLEMS = Path(__file__).parent.parent / "build" / "problems"
 def main() -> None:
     """Run every domain named on the command line, one after the other."""
     for domain in sys.argv[1:]:
-        folder = PROBLEMS / domain / "test"
-        write_split(domain, "test", folder)
-        run(domain, folder)
+        run(domain, test_problems(domain))
+
+
+def test_problems(domain: str) -> Path:
+    """The folder of a domain's test problems, written anew."""
+    folder = PROBLEMS / domain / "test"
+    write_split(domain, "test", folder)
+    return folder
 
 
 def run(domain: str, folder: Path) -> None:

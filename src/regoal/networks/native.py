@@ -299,8 +299,8 @@ def _each(shards: Sequence[_Graph], run: Callable[[_Graph], int]) -> None:
 
     Raises `MemoryError` where a call has found none.
     """
-    alone = len(shards) == 1 or _pool is None
-    if any([*(map(run, shards) if alone or _pool is None else _pool.map(run, shards))]):
+    spread = map if _pool is None or len(shards) == 1 else _pool.map
+    if any(list(spread(run, shards))):  # all of them run, also after one that fails
         raise MemoryError("no memory for a batch in the kernel")
 
 
