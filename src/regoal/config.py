@@ -82,6 +82,9 @@ class TrainConfig:
     learn_dead_ends: bool = False
     """Keep trajectories that end in a dead end under their own goal too. The paper does not, and
     names the lack of such data as why learning fails where there are dead ends ("Failures")."""
+    bound_targets: bool = False
+    """Keep targets within what is known of Q*: no better than the steps that are certainly needed,
+    no worse than the way to the goal that was found (not in the paper; docs/deviations.md)."""
     gradient_norm: float = 0.0
     """Gradients are scaled down to this norm; 0 leaves them alone, as in the paper."""
     validate_every: int = 5
@@ -119,6 +122,7 @@ LAPTOP = TrainConfig(
     layers=30,
     temperature=LinearDecay(start=1.0, end=0.1, episodes=100),
     learn_dead_ends=True,
+    bound_targets=True,
 )
 """For two CPU cores: fewer layers and faster schedules, found on training and validation splits
 (docs/log.md); one preset for all domains."""

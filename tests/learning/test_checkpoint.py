@@ -258,7 +258,9 @@ def test_a_full_replay_buffer_is_written_fast(tmp_path, paths):
             actions = task.applicable_actions(state)
             action = int(rng.integers(len(actions)))
             after, goal = task.successor(state, actions[action]), goals[rng.integers(len(goals))]
-            training.replay.extend([Transition(state, action, after, goal, after.satisfies(goal))])
+            training.replay.extend(
+                [Transition(state, action, after, goal, int(after.satisfies(goal)))]
+            )
             state = after
     assert len({t.state for t in training.replay.transitions}) > 800
     seconds = []

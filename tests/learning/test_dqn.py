@@ -56,7 +56,7 @@ def sample(tasks, walk):
     states, actions = walk(task, 5, seed=4)
     goals = [task.goal] * 4 + [Goal(states[5].atoms)]
     transitions = [
-        Transition(states[i], actions[i], states[i + 1], goal, states[i + 1].satisfies(goal))
+        Transition(states[i], actions[i], states[i + 1], goal, int(states[i + 1].satisfies(goal)))
         for i, goal in enumerate(goals)
     ]
     weights = np.array([1.0, 0.5, 0.25, 0.1, 0.05])
@@ -80,6 +80,20 @@ def errors_of(learner, transitions, layers):
 
 
 # One optimisation step
+
+
+def test_update_keeps_targets_within_their_bounds(learner, sample):
+    # Weights drawn at random give values far from those that steps of cost 1 can have.
+    free = errors_of(learner, sample.transitions, 4).detach()
+    learner.config = dataclasses.replace(CONFIG, bound_targets=True)
+    ways = [t._replace(remaining=1 if t.solved else 3) for t in sample.transitions]
+    values = [q_of(learner.online, learner.encoder, t, 4).item() for t in ways]
+    _, errors = learner.update(sample._replace(transitions=ways), depth=2)
+    targets = (torch.tensor(values) - errors).tolist()
+    discount = CONFIG.discount
+    for t, target, error, value in zip(ways, targets, free.tolist(), values, strict=True):
+        least, most = (-1.0, -1.0) if t.solved else (-1.0 - discount - discount**2, -1.0 - discount)
+        assert target == pytest.approx(min(max(value - error, least), most), abs=1e-4)
 
 
 def test_update_returns_unweighted_errors_and_the_weighted_loss(learner, sample):

@@ -191,8 +191,9 @@ def test_parts_of_random_walks(tasks, walk, variant, case, steps, seed):
         for i, action in enumerate(part.actions):
             applicable = task.applicable_actions(part.states[i])
             assert task.successor(part.states[i], applicable[action]) == part.states[i + 1]
-        flags = [transition.solved for transition in part.transitions()]
-        assert flags == [False] * (len(part) - 1) + [True]
+        transitions = list(part.transitions())
+        assert [t.remaining for t in transitions] == list(range(len(part), 0, -1))
+        assert [t.solved for t in transitions] == [False] * (len(part) - 1) + [True]
 
 
 def test_neighbours_share_a_state_and_no_step_is_lost(tasks, walk):

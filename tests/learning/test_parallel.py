@@ -89,7 +89,7 @@ def some_transitions(task, walk):
     states, actions = walk(task, 7, seed=4)
     goals = [task.goal] * 6 + [Goal(states[7].atoms)]
     return [
-        Transition(states[i], actions[i], states[i + 1], goal, states[i + 1].satisfies(goal))
+        Transition(states[i], actions[i], states[i + 1], goal, int(states[i + 1].satisfies(goal)))
         for i, goal in enumerate(goals)
     ]
 

@@ -28,7 +28,7 @@ from regoal.networks.tensor_file import Facts, Kind, read_tensor_file, write_ten
 from regoal.planning.goals import Atom, Goal
 from regoal.planning.task import State, Task
 
-KIND = Kind("checkpoint", 1)
+KIND = Kind("checkpoint", 2)
 _UNFIT = (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError)
 """What the content of a whole checkpoint can raise that was made by something else."""
 
@@ -160,7 +160,7 @@ def _pack_replay(replay: Replay, tasks: Sequence[Task]) -> tuple[dict[str, Tenso
             t.action,
             states.setdefault(t.next_state, len(states)),
             goals.setdefault(t.goal, len(goals)),
-            t.solved,
+            t.remaining,
         )
         for t in replay.transitions
     ]
@@ -208,8 +208,8 @@ def _restore_replay(
     if priorities.shape != replay.priorities.shape:
         raise ValueError(f"its replay buffer has room for {len(priorities)} transitions")
     replay.transitions = [
-        Transition(states[a], action, states[b], goals[g], bool(solved))
-        for a, action, b, g, solved in tensors["replay/transitions"].tolist()
+        Transition(states[a], action, states[b], goals[g], remaining)
+        for a, action, b, g, remaining in tensors["replay/transitions"].tolist()
     ]
     replay.priorities[:] = priorities
     replay.next_slot, replay.largest = content["next_slot"], content["largest"]

@@ -113,6 +113,9 @@ class Learner:
         config, transitions = self.config, sample.transitions[part]
         solved = torch.tensor([t.solved for t in transitions])
         target = td_learning.td_target(next_value, solved, discount=config.discount)
+        if config.bound_targets:
+            remaining = torch.tensor([t.remaining for t in transitions])
+            target = td_learning.bounded(target, remaining, discount=config.discount)
         target = target.to(self.device)
         weight = torch.from_numpy(sample.weights[part]).float().to(self.device)
         values = self._values(transitions, depth)

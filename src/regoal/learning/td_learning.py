@@ -3,6 +3,8 @@
 Shapes by letter: B transitions of a batch.
 """
 
+import math
+
 import torch
 from torch import Tensor
 
@@ -14,6 +16,20 @@ def td_target(next_value: Tensor, solved: Tensor, *, discount: float) -> Tensor:
     """
     _check_same_shape(next_value, solved)
     return -1.0 + discount * next_value.masked_fill(solved, 0.0)
+
+
+def bounded(target: Tensor, remaining: Tensor, *, discount: float) -> Tensor:
+    """The target kept within what is known of Q*(s, a, g), [B] (not in the paper).
+
+    `remaining` [B] steps led from s to the goal, this one included, 0 where they never did. So
+    Q* >= -(1 + γ + ... + γ^(remaining-1)), and Q* = -1 where this step reaches the goal; no other
+    step is worth more than two steps are. Bootstrapping knows neither, and may run away from both.
+    """
+    _check_same_shape(target, remaining)
+    steps = torch.where(remaining == 0, math.inf, remaining.to(target.dtype))
+    least = -steps if discount == 1.0 else (discount**steps - 1.0) / (1.0 - discount)
+    most = torch.where(remaining == 1, -1.0, -1.0 - discount)
+    return target.clamp(least, most.to(target.dtype))
 
 
 def td_error(value: Tensor, target: Tensor) -> Tensor:

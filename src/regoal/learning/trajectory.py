@@ -16,8 +16,14 @@ class Transition(NamedTuple):
     """Position in the state's applicable actions."""
     next_state: State
     goal: Goal
-    solved: bool
-    """Whether `next_state` is a goal state for `goal`, so that nothing follows."""
+    remaining: int
+    """Steps, this one included, after which its trajectory was in a goal state; 0 if it never was.
+    """
+
+    @property
+    def solved(self) -> bool:
+        """Whether `next_state` is a goal state for `goal`, so that nothing follows."""
+        return self.remaining == 1
 
 
 @dataclass(frozen=True)
@@ -50,7 +56,11 @@ class Trajectory:
         return Trajectory(self.states[start : end + 1], self.actions[start:end], goal)
 
     def transitions(self) -> Iterator[Transition]:
-        """Its steps one by one; `solved` is decided anew for this trajectory's goal."""
-        for i, action in enumerate(self.actions):
-            after = self.states[i + 1]
-            yield Transition(self.states[i], action, after, self.goal, after.satisfies(self.goal))
+        """Its steps one by one, the last goal state's first one counting for `remaining`."""
+        remaining = [0]
+        for state in reversed(self.states[1:]):
+            known = 1 if state.satisfies(self.goal) else remaining[-1] and remaining[-1] + 1
+            remaining.append(known)
+        steps = zip(self.states, self.actions, self.states[1:], reversed(remaining), strict=False)
+        for before, action, after, known in steps:
+            yield Transition(before, action, after, self.goal, known)
