@@ -120,7 +120,7 @@ PAPER = TrainConfig()
 
 LAPTOP = TrainConfig(
     layers=30,
-    temperature=LinearDecay(start=1.0, end=0.1, episodes=100),
+    temperature=LinearDecay(start=1.0, end=0.1, episodes=50),
     learn_dead_ends=True,
     bound_targets=True,
 )
