@@ -85,6 +85,9 @@ class TrainConfig:
     bound_targets: bool = False
     """Keep targets within what is known of Q*: no better than the steps that are certainly needed,
     no worse than the way to the goal that was found (not in the paper; docs/deviations.md)."""
+    average: float = 0.0
+    """How much of the averaged weights stays in an optimisation step; they make the policy. 0 takes
+    the last weights instead, as in the paper."""
     gradient_norm: float = 0.0
     """Gradients are scaled down to this norm; 0 leaves them alone, as in the paper."""
     validate_every: int = 5
@@ -100,8 +103,11 @@ class TrainConfig:
             raise ValueError(f"hindsight must be one of {HINDSIGHTS}, got {self.hindsight!r}")
         if not 0 <= self.seed < 2**32:
             raise ValueError(f"a seed lies in [0, 2^32), got {self.seed}")
-        if not 0.0 < self.discount <= 1.0:
-            raise ValueError(f"discount must lie in (0, 1], got {self.discount}")
+        if not (0.0 < self.discount <= 1.0 and self.average < 1.0):
+            raise ValueError(
+                f"discount must lie in (0, 1] and average in [0, 1), "
+                f"got {self.discount} and {self.average}"
+            )
         for name in POSITIVE:
             if not 0 < getattr(self, name) < math.inf:
                 raise ValueError(f"{name} must be above 0 and finite, got {getattr(self, name)}")
@@ -114,15 +120,17 @@ POSITIVE = (
     "episodes", "embedding_size", "layers", "huber_delta", "updates", "target_every", "batch_size",
     "replay_capacity", "trajectories", "horizon", "validate_every", "validation_steps",
 )  # fmt: skip
-NOT_NEGATIVE = ("priority_exponent", "priority_weight", "gradient_norm", "patience")
+NOT_NEGATIVE = ("average", "priority_exponent", "priority_weight", "gradient_norm", "patience")
 
 PAPER = TrainConfig()
 
 LAPTOP = TrainConfig(
     layers=30,
     temperature=LinearDecay(start=1.0, end=0.1, episodes=50),
+    learning_rate=LinearDecay(start=1e-3, end=1e-6, episodes=150),
     learn_dead_ends=True,
     bound_targets=True,
+    average=0.995,
 )
 """For two CPU cores: fewer layers and faster schedules, found on training and validation splits
 (docs/log.md); one preset for all domains."""

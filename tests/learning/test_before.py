@@ -33,7 +33,7 @@ def training(tasks, relations):
 def values_of(training):
     _, learner, replay, streams = training
     moments = learner.optimizer.state[learner.online.weights]
-    tensors = [learner.online.weights, learner.target.weights, *moments.values()]
+    tensors = [*(n.weights for n in learner.networks().values()), *moments.values()]
     return (
         [t.detach().numpy().tobytes() for t in tensors],
         list(replay.transitions),

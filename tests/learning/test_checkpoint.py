@@ -83,8 +83,7 @@ def contents(training):
     learner, replay = training.learner, training.replay
     moments = learner.optimizer.state[learner.online.weights]
     return (
-        learner.online.weights.tolist(),
-        learner.target.weights.tolist(),
+        {name: network.weights.tolist() for name, network in learner.networks().items()},
         {name: value.tolist() for name, value in moments.items()},
         [
             (index[t.state.task], t.state.atoms, t.action, t.next_state.atoms, t.goal, t.solved)

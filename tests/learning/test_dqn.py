@@ -96,6 +96,25 @@ def test_update_keeps_targets_within_their_bounds(learner, sample):
         assert target == pytest.approx(min(max(value - error, least), most), abs=1e-4)
 
 
+def test_averaged_weights_follow_the_online_ones(relations, policy, sample):
+    config = dataclasses.replace(CONFIG, average=0.6)
+    network = policy(relations["blocks"], config.embedding_size)
+    learner = Learner(network, Encoder(relations["blocks"]), config)
+    expected = network.weights.detach().clone()
+    for step in range(1, 17):
+        learner.update(sample, depth=2)
+        kept = min(0.6, step / (step + 9))  # 0.1, 0.18, ..., 0.59, 0.61
+        expected = kept * expected + (1 - kept) * network.weights.detach()
+    torch.testing.assert_close(learner.averaged.weights, expected)
+    trained = learner.trained_weights()
+    kept = trained != 0  # all but the relations that the sample does not have
+    assert torch.equal(trained[kept], learner.averaged.weights[kept])
+
+
+def test_without_averages_the_policy_is_the_online_network(learner):
+    assert learner.averaged is learner.online
+
+
 def test_update_returns_unweighted_errors_and_the_weighted_loss(learner, sample):
     last, early = (errors_of(learner, sample.transitions, n).detach() for n in (4, 2))
     loss, errors = learner.update(sample, depth=2)

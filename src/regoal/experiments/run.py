@@ -174,7 +174,7 @@ class _Run:
 
     def __post_init__(self) -> None:
         self.out, self.config = self.settings.out, self.settings.config
-        self.network = self.training.learner.online
+        self.network = self.training.learner.averaged
         self.workers = self.training.learner.workers
         self.first = self.workers.rank == 0
         """Whether this worker writes what the run leaves."""

@@ -17,7 +17,7 @@ class Before:
 
     def __init__(self, learner: "Learner", replay: Replay, streams: "Streams") -> None:
         self._learner, self._replay, self._streams = learner, replay, streams
-        self._weights = [x.weights.detach().clone() for x in (learner.online, learner.target)]
+        self._weights = {k: x.weights.detach().clone() for k, x in learner.networks().items()}
         moments = learner.optimizer.state.get(learner.online.weights, {})
         self._moments = {name: value.clone() for name, value in moments.items()}
         self._transitions, self._priorities = list(replay.transitions), replay.priorities.copy()
@@ -31,10 +31,8 @@ class Before:
         learner, replay = self._learner, self._replay
         learner.sync_target()  # forgets the remembered target values
         with torch.no_grad():
-            for network, weights in zip(
-                (learner.online, learner.target), self._weights, strict=True
-            ):
-                network.weights.copy_(weights)
+            for name, network in learner.networks().items():
+                network.weights.copy_(self._weights[name])
         learner.optimizer.state[learner.online.weights] = self._moments
         replay.transitions, replay.priorities = self._transitions, self._priorities
         replay.next_slot, replay.largest = self._slot, self._largest

@@ -82,8 +82,7 @@ def save_checkpoint(
     replay, learner = training.replay, training.learner
     packed, content = _pack_replay(replay, training.tasks)
     tensors = {
-        "online": learner.online.weights,
-        "target": learner.target.weights,
+        **{name: network.weights for name, network in learner.networks().items()},
         **{f"adam/{k}": v for k, v in learner.optimizer.state[learner.online.weights].items()},
         **{f"replay/{name}": tensor for name, tensor in packed.items()},
         **{f"extra/{name}": tensor for name, tensor in (extra or {}).items()},
@@ -135,8 +134,8 @@ def _previous(path: Path) -> Path:
 def _restore_learner(learner: Learner, tensors: dict[str, Tensor]) -> None:
     learner.sync_target()  # forgets the remembered target values
     with torch.no_grad():
-        learner.online.weights.copy_(_of_shape(tensors["online"], learner.online.weights))
-        learner.target.weights.copy_(_of_shape(tensors["target"], learner.target.weights))
+        for name, network in learner.networks().items():
+            network.weights.copy_(_of_shape(tensors[name], network.weights))
     adam = {k.removeprefix("adam/"): v for k, v in tensors.items() if k.startswith("adam/")}
     if adam:
         # Adam counts its steps on the CPU, wherever the weights are.

@@ -1,5 +1,6 @@
 """The learner: the online and the target network, and one optimisation step on a sample."""
 
+import copy
 import logging
 from collections.abc import Callable, Sequence
 from typing import TypeVar
@@ -39,8 +40,9 @@ class Learner:
         self.workers = workers
         self.online = network
         self.device = network.weights.device
-        self.target = QNetwork(network.relations, network.layout.size, seed=0).to(self.device)
-        self.target.requires_grad_(False)
+        self.target = copy.deepcopy(network).requires_grad_(False)
+        self.averaged = copy.deepcopy(self.target) if config.average else network
+        """What the policy is made of: the averaged weights, or simply the last ones."""
         self.optimizer = torch.optim.Adam(network.parameters(), lr=config.learning_rate.start)
         self._target_values: dict[tuple[State, Goal], float] = {}
         self.halves = False
@@ -52,18 +54,23 @@ class Learner:
         self.target.load_state_dict(self.online.state_dict())
         self._target_values.clear()
 
+    def networks(self) -> dict[str, QNetwork]:
+        """All networks by name, the averaged one where it is one of its own."""
+        networks = {"online": self.online, "target": self.target}
+        return networks | ({"averaged": self.averaged} if self.config.average else {})
+
     def forget_states(self) -> None:
         """Drop what is remembered of states: their encodings and target values."""
         self.encoder.forget_states()
         self._target_values.clear()
 
     def trained_weights(self) -> Tensor:
-        """A copy of the online weights, zero for the relations that no update has touched yet.
+        """A copy of the policy's weights, zero for the relations that no update has touched yet.
 
         It lies on the CPU. The random weights of the others would only disturb: think of goals
         with predicates that no training goal has.
         """
-        weights, layout = self.online.weights.detach().cpu().clone(), self.online.layout
+        weights, layout = self.averaged.weights.detach().cpu().clone(), self.online.layout
         moments = self.optimizer.state[self.online.weights].get("exp_avg_sq")
         for i in range(len(layout.arities)):
             touched = moments is not None and layout.part(moments, f"message.{i}.bias_out").any()
@@ -104,7 +111,16 @@ class Learner:
         if self.config.gradient_norm:
             torch.nn.utils.clip_grad_norm_(self.online.parameters(), self.config.gradient_norm)
         self.optimizer.step()
+        if self.config.average:
+            self._average(self.config.average)
         return loss.item(), all_errors.cpu()
+
+    def _average(self, decay: float) -> None:
+        """Move the averaged weights towards the online ones, faster in the first steps."""
+        steps = float(self.optimizer.state[self.online.weights]["step"])
+        kept = min(decay, steps / (steps + 9.0))
+        with torch.no_grad():
+            self.averaged.weights.lerp_(self.online.weights, 1.0 - kept)
 
     def _add_gradient(
         self, sample: Sample, part: slice, next_value: Tensor, depth: int
