@@ -80,7 +80,7 @@ class TrainConfig:
     horizon: int = 100
     """Most actions in a training trajectory."""
     learn_dead_ends: bool = False
-    """Keep trajectories that end in a dead end under their own goal too. The paper does not, and
+    """Keep trajectories that met a dead end under their own goal too. The paper does not, and
     names the lack of such data as why learning fails where there are dead ends ("Failures")."""
     bound_targets: bool = False
     """Keep targets within what is known of Q*: no better than the steps that are certainly needed,

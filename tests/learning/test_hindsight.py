@@ -10,12 +10,14 @@ from hypothesis import strategies as st
 from regoal.learning.hindsight import (
     LiftedGoals,
     hindsight_goals,
+    into_dead_end,
     propositional_goal,
     relabel,
     state_goal,
 )
 from regoal.learning.trajectory import Trajectory
 from regoal.planning.goals import Atom, Goal
+from regoal.planning.task import load_domain, load_task
 
 B1_B2, B2_B3, B3_B4 = (Atom("on", pair) for pair in [("b1", "b2"), ("b2", "b3"), ("b3", "b4")])
 
@@ -237,3 +239,24 @@ def test_a_trajectory_has_one_state_more_than_actions(tasks):
     state = tasks["blocks"]["three"].initial_state
     with pytest.raises(ValueError, match="one state more"):
         Trajectory((state,), (0,), Goal.of([]))
+
+
+def test_the_way_into_a_dead_end_ends_with_the_step_that_stays(tmp_path):
+    # Of two cells that are left behind for ever, the second is a trap; the goal is the third.
+    (tmp_path / "domain.pddl").write_text(
+        "(define (domain trap) (:predicates (at ?x) (next ?x ?y)) (:action go :parameters (?x ?y)"
+        " :precondition (and (at ?x) (next ?x ?y)) :effect (and (at ?y) (not (at ?x)))))"
+    )
+    (tmp_path / "p1.pddl").write_text(
+        "(define (problem p) (:domain trap) (:objects a b c d) (:init (at a) (next a b)"
+        " (next b d) (next a c)) (:goal (at c)))"
+    )
+    task = load_task(load_domain(tmp_path / "domain.pddl"), tmp_path / "p1.pddl")
+    states = [task.initial_state]
+    for _ in range(2):
+        states.append(task.successor(states[-1], task.applicable_actions(states[-1])[0]))
+    way = into_dead_end(Trajectory(tuple(states), (0, 0), task.goal))
+    assert way.states == (*states, states[-1])
+    assert way.actions == (0, 0, 0)
+    assert [t.remaining for t in way.transitions()] == [0, 0, 0]
+    assert into_dead_end(Trajectory(tuple(states[:1]), (), task.goal)) is None

@@ -162,12 +162,9 @@ def forget_states(tasks: Sequence[Task], learner: Learner, replay: Replay) -> No
 
 
 def _dead_ends(trajectories: Sequence[Trajectory]) -> list[Trajectory]:
-    """Those that ended where nothing is applicable, short of their goal."""
-    return [
-        into_dead_end(t)
-        for t in trajectories
-        if not t.solved and t.states[-1].task.is_dead_end(t.states[-1])
-    ]
+    """Those that met a dead end, short of their goal."""
+    ended = [into_dead_end(t) for t in trajectories if not t.solved]
+    return [t for t in ended if t is not None]
 
 
 def _optimise(

@@ -11,7 +11,11 @@ import numpy as np
 from regoal.learning.trajectory import Trajectory
 from regoal.planning.goals import Goal
 from regoal.planning.lifting import GoalLifter
+from regoal.planning.relaxation import first_dead_end
 from regoal.planning.task import State, Task
+
+STEPS_INSIDE = 5
+"""Steps from a dead end on that are kept of a trajectory."""
 
 HindsightGoal = Callable[[State, Goal], Goal | None]
 """A goal that holds in the state, derived from the original one; None where there is none (⊥)."""
@@ -98,10 +102,17 @@ def first_state(trajectory: Trajectory, goal: Goal, end: int) -> int:
     return start
 
 
-def into_dead_end(trajectory: Trajectory) -> Trajectory:
-    """A trajectory that ended in a dead end, with the dummy action that stays there.
+def into_dead_end(trajectory: Trajectory) -> Trajectory | None:
+    """An unsolved trajectory under its own goal, up to a few steps inside a dead end if it has one.
 
-    Its value falls with every bootstrap, as no goal follows, and so do those that lead there.
+    Values in there fall with every bootstrap, as no goal follows, and so do those that lead there.
+    Where nothing is applicable the step inside is the dummy action, which stays.
     """
-    last = trajectory.states[-1]
-    return Trajectory((*trajectory.states, last), (*trajectory.actions, 0), trajectory.goal)
+    dead = first_dead_end(trajectory.states, trajectory.goal)
+    if dead is None:
+        return None
+    way = trajectory.part(0, min(dead + STEPS_INSIDE, len(trajectory)), trajectory.goal)
+    last = way.states[-1]
+    if not last.task.is_dead_end(last):
+        return way
+    return Trajectory((*way.states, last), (*way.actions, 0), way.goal)

@@ -24,6 +24,7 @@ from pymimir.advanced.formalism import (
 from regoal.errors import PddlError
 from regoal.planning import pddl_text
 from regoal.planning.goals import Atom, Goal
+from regoal.planning.pddl_domain import PddlAction
 from regoal.planning.trial import crash_of
 
 
@@ -217,6 +218,10 @@ class Task:
     def is_dead_end(self, state: State) -> bool:
         """Whether no action is applicable; other dead ends are not told."""
         return self.applicable_actions(state) == (DUMMY_ACTION,)
+
+    def definition(self, action: GroundAction) -> PddlAction:
+        """The action's schema as the file has it; the dummy action has none (`KeyError`)."""
+        return self._schemas[action.name]
 
     def successor(self, state: State, action: GroundAction) -> State:
         """The state after `action`, which must be applicable in `state`."""
