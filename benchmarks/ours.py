@@ -5,7 +5,7 @@ import time
 import numpy as np
 import torch
 
-from benchmarks.work import UNIFORM, Timed, Work, actions_of
+from benchmarks.work import UNIFORM, Timed, Work, actions_of, finish
 from regoal.evaluation.execution import execute
 from regoal.learning.dqn import Streams, train
 from regoal.learning.learner import Learner
@@ -23,11 +23,12 @@ from regoal.planning.task import State
 class Ours:
     """The learner, encoder and training loop of regoal on one `Work`."""
 
-    def __init__(self, work: Work, layers: int, seed: int = 0) -> None:
+    def __init__(self, work: Work, layers: int, seed: int = 0, device: str = "cpu") -> None:
         self.work = work
         self.config = work.config(layers)
         self.relations = relations_of(schema_of(work.tasks[0].domain))
-        network = QNetwork(self.relations, self.config.embedding_size, seed=seed)
+        network = QNetwork(self.relations, self.config.embedding_size, seed=seed).to(device)
+        self.device = device
         self.learner = Learner(network, Encoder(self.relations), self.config)
         config = self.config
         self.replay = Replay(
@@ -55,6 +56,7 @@ class Ours:
         self.learner.sync_target()
         start = time.perf_counter()
         self.learner.update(sample, depth)
+        finish(self.learner.device)
         return Timed(time.perf_counter() - start, 1)
 
     def explore(self, steps: int) -> Timed:
@@ -89,6 +91,7 @@ class Ours:
         network = QNetwork(self.relations, self.config.embedding_size, seed=0)
         noise = torch.randn(network.weights.shape, generator=torch.Generator().manual_seed(0))
         network.weights.data.add_(noise, alpha=0.05)
+        network.to(self.device)
         encoder = Encoder(self.relations)
         tasks, layers = self.work.test_tasks, self.config.layers
         start = time.perf_counter()
