@@ -1,6 +1,9 @@
 """regoal as the benchmark drives it."""
 
+import os
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import numpy as np
 import torch
@@ -123,3 +126,35 @@ class Ours:
         for i in range(0, len(pairs), size):
             encoder.batch(pairs[i : i + size])
         return Timed(time.perf_counter() - start, len(pairs))
+
+
+class Plain(Ours):
+    """The same without kernels: the plain definition of the network."""
+
+    def optimise(self, turn: int) -> Timed:
+        """As `Ours.optimise`."""
+        with _definition():
+            return super().optimise(turn)
+
+    def explore(self, steps: int) -> Timed:
+        """As `Ours.explore`."""
+        with _definition():
+            return super().explore(steps)
+
+    def greedy(self, steps: int) -> Timed:
+        """As `Ours.greedy`."""
+        with _definition():
+            return super().greedy(steps)
+
+
+@contextmanager
+def _definition() -> Iterator[None]:
+    before = os.environ.get("REGOAL_KERNEL")
+    os.environ["REGOAL_KERNEL"] = "0"
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ["REGOAL_KERNEL"]
+        else:
+            os.environ["REGOAL_KERNEL"] = before

@@ -10,8 +10,8 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from networks.batches import batch_of, random_batch, random_weights
 
+from networks.batches import batch_of, random_batch, random_weights
 from regoal.networks import native, rgnn
 from regoal.networks.parameters import MLP, Layout
 from regoal.networks.q_network import QNetwork

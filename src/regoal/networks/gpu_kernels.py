@@ -18,7 +18,6 @@ import triton
 import triton.language as tl
 
 TILE = tl.constexpr(3)
-JOB = tl.constexpr(6)
 STAGES = tl.constexpr(2)
 
 
@@ -35,7 +34,7 @@ def _meet(counter, times):
 
 
 @triton.jit
-def _mish(x):
+def mish(x):
     """x tanh(softplus(x)) = x n / (n + 2) with e = exp(x), n = e (e + 2)."""
     e = tl.exp(tl.minimum(x, 20.0))
     n = e * (e + 2.0)
@@ -43,7 +42,8 @@ def _mish(x):
 
 
 @triton.jit
-def _mish_slope(x):
+def mish_slope(x):
+    """The derivative of `mish`."""
     e = tl.exp(tl.minimum(x, 20.0))
     inverse = 1.0 / (e * (e + 2.0) + 2.0)
     return e * (e + 2.0) * inverse + x * (4.0 * e * (e + 1.0) * inverse * inverse)
@@ -111,7 +111,7 @@ def _atom_forward(
         if SAVE:
             place = hidden + first.to(tl.int64) * D + rows * W + part[None, :]
             tl.store(place, h, mask=(rows < count) & inside[None, :])
-        out = tl.dot(_mish(h), w_out, out, input_precision=PRECISION)
+        out = tl.dot(mish(h), w_out, out, input_precision=PRECISION)
     tl.atomic_max(keys + node * D + cols % D, _key(out, argument), mask=there, sem="relaxed")
 
 
@@ -137,7 +137,7 @@ def _node_forward(
     h = tl.dot(message, above, input_precision=PRECISION)
     h = tl.dot(own, below, h, input_precision=PRECISION)
     h += tl.load(w_in + 4 * D * D + wide)[None, :]
-    u = tl.dot(_mish(h), last, input_precision=PRECISION) + tl.load(w_out + 2 * D * D + d)[None, :]
+    u = tl.dot(mish(h), last, input_precision=PRECISION) + tl.load(w_out + 2 * D * D + d)[None, :]
     centred = u - (tl.sum(u, axis=1) / D)[:, None]
     inverse = 1.0 / tl.sqrt(tl.sum(centred * centred, axis=1) / D + 1e-5)
     z = centred * inverse[:, None]
@@ -204,8 +204,11 @@ def forward(
 
 
 @triton.jit
-def _gathered(rows, begin, end, index, D: tl.constexpr, COUNT: tl.constexpr, STEP: tl.constexpr):
-    """[COUNT, D]: for each of COUNT nodes the sum of rows[index[begin:end]], in order."""
+def gathered(
+    rows, begin, end, index,
+    D: tl.constexpr, COUNT: tl.constexpr, STEP: tl.constexpr, LISTED: tl.constexpr = True,
+):  # fmt: skip
+    """[COUNT, D]: sums, in order, of rows[index[begin:end]], or of rows[begin:end] themselves."""
     d = tl.arange(0, D)[None, None, :]
     step = tl.arange(0, STEP)[None, :]
     total = tl.zeros((COUNT, D), tl.float32)
@@ -213,7 +216,7 @@ def _gathered(rows, begin, end, index, D: tl.constexpr, COUNT: tl.constexpr, STE
     for done in range(0, longest, STEP):
         at = begin[:, None] + done + step
         inside = at < end[:, None]
-        row = tl.load(index + at, mask=inside, other=0)
+        row = tl.load(index + at, mask=inside, other=0) if LISTED else at
         found = tl.load(rows + row[:, :, None] * D + d, mask=inside[:, :, None], other=0.0)
         total += tl.sum(found, axis=1)
     return total
@@ -240,7 +243,7 @@ def _node_backward(
         begin = tl.load(ptr + lines, mask=lines < nodes, other=0)
         end = tl.load(ptr + lines + 1, mask=lines < nodes, other=0)
         g = tl.load(grad + place, mask=there, other=0.0)
-        g += _gathered(from_args, begin, end, order, D, ROWS, STEP)
+        g += gathered(from_args, begin, end, order, D, ROWS, STEP)
     for w in range(count):
         if tl.load(depths + w) == layer + 1:
             g += tl.load(wanted + w * nodes.to(tl.int64) * D + place, mask=there, other=0.0)
@@ -258,7 +261,7 @@ def _node_backward(
     above = tl.load(w_in + d[None, :] * (2 * D) + wide[:, None])
     below = tl.load(w_in + (D + d[None, :]) * (2 * D) + wide[:, None])
     h = tl.load(update + v * (2 * D) + wide[None, :], mask=there, other=0.0)
-    dh = tl.dot(du, last, input_precision=PRECISION) * _mish_slope(h)
+    dh = tl.dot(du, last, input_precision=PRECISION) * mish_slope(h)
     tl.store(grad_hidden + v * (2 * D) + wide[None, :], dh, mask=there)
     message = tl.dot(dh, above, input_precision=PRECISION)
     own = tl.dot(dh, below, g, input_precision=PRECISION)
@@ -299,17 +302,17 @@ def _atom_backward(
         place = first.to(tl.int64) * D + rows * W + part[None, :]
         known = (rows < count) & inside[None, :]
         h = tl.load(hidden + place, mask=known, other=0.0)
-        dh = tl.dot(message, w_out, input_precision=PRECISION) * _mish_slope(h)
+        dh = tl.dot(message, w_out, input_precision=PRECISION) * mish_slope(h)
         tl.store(grad_hidden + place, dh, mask=known)
         out = tl.dot(dh, w_in, out, input_precision=PRECISION)
     tl.store(from_args + first.to(tl.int64) * D + rows * W + cols, out, mask=there)
 
 
-@triton.jit(do_not_specialize=["first_round", "end_round", "rounds", "count"])
+@triton.jit(do_not_specialize=["first_round", "end_round", "rounds", "count", "depths_at"])
 def backward(
-    weights, ints, counter, hidden, winner, update, normal, deviation, wanted, depths,
-    from_args, grad, grad_strongest, grads, grad_update, grad_update_hidden, grad_hidden,
-    first_round, end_round, rounds, count,
+    weights, ints, counter, hidden, winner, update, normal, deviation, wanted, from_args, grad,
+    grad_strongest, grads, grad_update, grad_update_hidden, grad_hidden, first_round, end_round,
+    rounds, count, depths_at,
     D: tl.constexpr, ARITIES: tl.constexpr, MOST: tl.constexpr, ROWS: tl.constexpr,
     NODE_ROWS: tl.constexpr, STEP: tl.constexpr, WIDEST: tl.constexpr, PHASES: tl.constexpr,
     PRECISION: tl.constexpr,
@@ -334,8 +337,8 @@ def backward(
         if PHASES & 1:
             for t in range(pid, tl.cdiv(nodes, NODE_ROWS), programs):
                 _node_backward(
-                    weights, update_at, norm_at, nodes, layer, rounds, ptr, order, wanted, depths,
-                    count, update + 2 * layer * size, normal + layer * size,
+                    weights, update_at, norm_at, nodes, layer, rounds, ptr, order, wanted,
+                    ints + depths_at, count, update + 2 * layer * size, normal + layer * size,
                     deviation + layer * nodes, from_args, grad, grad_strongest + layer * size,
                     grads + layer * size, grad_update + layer * size,
                     grad_update_hidden + 2 * layer * size, t, D, NODE_ROWS, STEP, PRECISION,
@@ -357,131 +360,3 @@ def backward(
         if PHASES == 3:
             met += 1
             _meet(counter, met)
-
-
-@triton.jit
-def _matrix_gradient(
-    partial, at, begin, step, end, tiles, first, count, nodes, arguments, args, x, hidden, winner,
-    grad_strongest, grad_hidden, place, last,
-    K: tl.constexpr, D: tl.constexpr, ROWS: tl.constexpr,
-    PRECISION: tl.constexpr,
-):  # fmt: skip
-    """D rows, of place `place`, of a relation's first or last matrix, and the bias with place 0."""
-    W: tl.constexpr = K * D
-    WIDE: tl.constexpr = triton.next_power_of_2(W)
-    rows, d, cols = tl.arange(0, ROWS), tl.arange(0, D), tl.arange(0, WIDE)
-    total = tl.zeros((D, WIDE), tl.float32)
-    bias = tl.zeros((WIDE,), tl.float32)
-    for turn in range(begin, end, step):
-        layer, atom = (turn // tiles).to(tl.int64), (turn % tiles) * ROWS + rows
-        inside = (atom < count)[:, None]
-        there = inside & (cols < W)[None, :]
-        argument = first + atom[:, None] * K
-        line = layer * arguments * D + argument.to(tl.int64) * D
-        if last:
-            left = _mish(tl.load(hidden + line + place * D + d[None, :], mask=inside, other=0.0))
-            mine = argument + cols[None, :] // D
-            to_node = tl.load(args + mine, mask=there, other=0)
-            spot = layer * nodes * D + to_node * D + cols[None, :] % D
-            won = tl.load(winner + spot, mask=there, other=-1) == mine
-            right = tl.load(grad_strongest + spot, mask=there & won, other=0.0)
-        else:
-            from_node = tl.load(args + argument + place, mask=inside, other=0)
-            left = tl.load(x + layer * nodes * D + from_node * D + d[None, :], mask=inside, other=0.0)
-            right = tl.load(grad_hidden + line + cols[None, :], mask=there, other=0.0)
-        total = tl.dot(tl.trans(left), right, total, input_precision=PRECISION)
-        bias += tl.sum(right, axis=0)
-    to = partial + at + last * (W * W + W)
-    spots = (place * D + d[:, None]) * W + cols[None, :]
-    tl.store(to + spots, total, mask=(cols < W)[None, :])
-    tl.store(to + W * W + cols, bias, mask=(cols < W) & (place == 0))
-
-
-@triton.jit(do_not_specialize=["rounds", "length"])
-def message_gradients(
-    partial, ints, x, hidden, winner, grad_strongest, grad_hidden, rounds, length,
-    D: tl.constexpr, ARITIES: tl.constexpr, MOST: tl.constexpr, ROWS: tl.constexpr,
-    PRECISION: tl.constexpr,
-):  # fmt: skip
-    """Gradients of the messages' weights: `partial` [S, length], to be summed over S.
-
-    A program a job (some rows of one matrix) and share S of the atoms and rounds.
-    """
-    job = ints + tl.load(ints + 9) + tl.program_id(0) * JOB
-    at = tl.multiple_of(tl.load(job), 16)
-    first, count, arity = tl.load(job + 1), tl.load(job + 2), tl.load(job + 3)
-    last, place = tl.load(job + 4), tl.load(job + 5)
-    nodes, arguments = tl.load(ints).to(tl.int64), tl.load(ints + 1).to(tl.int64)
-    args = ints + tl.load(ints + 2)
-    tiles = tl.cdiv(count, ROWS)
-    for K in tl.static_range(1, MOST + 1):
-        if (ARITIES >> K) & 1:
-            if arity == K:
-                _matrix_gradient(
-                    partial + tl.program_id(1).to(tl.int64) * length, at, tl.program_id(1),
-                    tl.num_programs(1), tiles * rounds, tiles, first, count, nodes, arguments,
-                    args, x, hidden, winner, grad_strongest, grad_hidden, place, last,
-                    K, D, ROWS, PRECISION,
-                )  # fmt: skip
-
-
-@triton.jit(do_not_specialize=["rounds", "length"])
-def update_gradients(
-    partial, ints, x, strongest, update, normal, grads, grad_update, grad_update_hidden, rounds,
-    length,
-    D: tl.constexpr, ROWS: tl.constexpr, PRECISION: tl.constexpr,
-):  # fmt: skip
-    """Gradients of the update's weights and of the norm's, for a share S of all rounds' nodes."""
-    share, shares = tl.program_id(0), tl.num_programs(0)
-    lines = tl.load(ints).to(tl.int64) * rounds
-    to = partial + share.to(tl.int64) * length
-    rows, d, wide = tl.arange(0, ROWS), tl.arange(0, D), tl.arange(0, 2 * D)
-    above, below = tl.zeros((D, 2 * D), tl.float32), tl.zeros((D, 2 * D), tl.float32)
-    bias_in, last = tl.zeros((2 * D,), tl.float32), tl.zeros((2 * D, D), tl.float32)
-    bias_out = tl.zeros((D,), tl.float32)
-    scale, shift = tl.zeros((D,), tl.float32), tl.zeros((D,), tl.float32)
-    for turn in range(share, tl.cdiv(lines, ROWS), shares):
-        v = (turn * ROWS + rows.to(tl.int64))[:, None]
-        there = v < lines
-        place, broad = v * D + d[None, :], v * (2 * D) + wide[None, :]
-        dh = tl.load(grad_update_hidden + broad, mask=there, other=0.0)
-        du = tl.load(grad_update + place, mask=there, other=0.0)
-        g = tl.load(grads + place, mask=there, other=0.0)
-        message = tl.load(strongest + place, mask=there, other=0.0)
-        own = tl.load(x + place, mask=there, other=0.0)
-        active = _mish(tl.load(update + broad, mask=there, other=0.0))
-        above = tl.dot(tl.trans(message), dh, above, input_precision=PRECISION)
-        below = tl.dot(tl.trans(own), dh, below, input_precision=PRECISION)
-        last = tl.dot(tl.trans(active), du, last, input_precision=PRECISION)
-        bias_in += tl.sum(dh, axis=0)
-        bias_out += tl.sum(du, axis=0)
-        scale += tl.sum(g * tl.load(normal + place, mask=there, other=0.0), axis=0)
-        shift += tl.sum(g, axis=0)
-    w_in, norm = to + tl.load(ints + 6), to + tl.load(ints + 7)
-    w_out = w_in + 4 * D * D + 2 * D
-    tl.store(w_in + d[:, None] * (2 * D) + wide[None, :], above)
-    tl.store(w_in + (D + d[:, None]) * (2 * D) + wide[None, :], below)
-    tl.store(w_in + 4 * D * D + wide, bias_in)
-    tl.store(w_out + wide[:, None] * D + d[None, :], last)
-    tl.store(w_out + 2 * D * D + d, bias_out)
-    tl.store(norm + d, scale)
-    tl.store(norm + D + d, shift)
-
-
-@triton.jit(do_not_specialize=["ptr_at", "index_at", "rows", "end"])
-def row_sums(
-    x, ints, out, ptr_at, index_at, rows, end, D: tl.constexpr, STEP: tl.constexpr
-):
-    """out[w, r] = sum of x[w, index[j]] for j in ptr[r] .. ptr[r + 1]; x is [W, rows, D]."""
-    row, w = tl.program_id(0), tl.program_id(1).to(tl.int64)
-    begin, stop = tl.load(ints + ptr_at + row), tl.load(ints + ptr_at + row + 1)
-    step, d = tl.arange(0, STEP), tl.arange(0, D)
-    total = tl.zeros((D,), tl.float32)
-    for at in range(begin, stop, STEP):
-        inside = at + step < stop
-        line = tl.load(ints + index_at + at + step, mask=inside, other=0)
-        found = tl.load(
-            x + (w * rows + line[:, None]) * D + d[None, :], mask=inside[:, None], other=0.0
-        )
-        total += tl.sum(found, axis=0)
-    tl.store(out + (w * end + row) * D + d, total)
