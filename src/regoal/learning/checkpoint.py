@@ -139,10 +139,9 @@ def _restore_learner(learner: Learner, tensors: dict[str, Tensor]) -> None:
         learner.target.weights.copy_(_of_shape(tensors["target"], learner.target.weights))
     adam = {k.removeprefix("adam/"): v for k, v in tensors.items() if k.startswith("adam/")}
     if adam:
-        # Also the count of steps: fused, as Adam is on a GPU, it reads that there.
-        learner.optimizer.state[learner.online.weights] = {
-            k: v.to(learner.device) for k, v in adam.items()
-        }
+        # Adam counts its steps on the CPU, wherever the weights are.
+        moments = {k: v.to(learner.device) for k, v in adam.items() if k != "step"}
+        learner.optimizer.state[learner.online.weights] = {**adam, **moments}
 
 
 def _of_shape(tensor: Tensor, like: Tensor) -> Tensor:

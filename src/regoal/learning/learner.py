@@ -41,11 +41,7 @@ class Learner:
         self.device = network.weights.device
         self.target = QNetwork(network.relations, network.layout.size, seed=0).to(self.device)
         self.target.requires_grad_(False)
-        self.optimizer = torch.optim.Adam(
-            network.parameters(),
-            lr=config.learning_rate.start,
-            fused=self.device.type == "cuda" or None,  # one launch instead of a dozen
-        )
+        self.optimizer = torch.optim.Adam(network.parameters(), lr=config.learning_rate.start)
         self._target_values: dict[tuple[State, Goal], float] = {}
         self.halves = False
         """Whether memory ran out, so that samples are computed in halves."""

@@ -1,18 +1,15 @@
-"""What is around the rounds on a GPU: the weights' gradients and the readout, as Triton kernels.
+"""What is around the rounds on a GPU: the weights' gradients, and sums of rows for the readout.
 
 Gradients of weights are summed in shares S, each by one program, and added up afterwards: always
-in the same order. Shapes as in gpu_kernels.py; Q actions, C depths.
+in the same order. Shapes as in gpu_kernels.py; C depths.
 """
 
 import triton
 import triton.language as tl
 
-from regoal.networks.gpu_kernels import backward, forward, gathered, mish, mish_slope
+from regoal.networks.gpu_kernels import backward, forward, mish
 
-__all__ = [
-    "backward", "forward", "message_gradients", "readout", "readout_backward", "readout_nodes",
-    "update_gradients",
-]  # fmt: skip
+__all__ = ["backward", "forward", "message_gradients", "row_sums", "update_gradients"]
 JOB = tl.constexpr(6)
 
 
@@ -89,13 +86,10 @@ def update_gradients(
     length,
     D: tl.constexpr, ROWS: tl.constexpr, PRECISION: tl.constexpr,
 ):  # fmt: skip
-    """Gradients of the update's weights and of the norm's, for a share S of all rounds' nodes.
-
-    `partial` [S, length] has what comes after the messages' weights.
-    """
+    """Gradients of the update's weights and of the norm's, for a share S of all rounds' nodes."""
     share, shares = tl.program_id(0), tl.num_programs(0)
     lines = tl.load(ints).to(tl.int64) * rounds
-    to = partial + share.to(tl.int64) * length - tl.load(ints + 6)
+    to = partial + share.to(tl.int64) * length
     rows, d, wide = tl.arange(0, ROWS), tl.arange(0, D), tl.arange(0, 2 * D)
     above, below = tl.zeros((D, 2 * D), tl.float32), tl.zeros((D, 2 * D), tl.float32)
     bias_in, last = tl.zeros((2 * D,), tl.float32), tl.zeros((2 * D, D), tl.float32)
@@ -129,107 +123,18 @@ def update_gradients(
     tl.store(norm + D + d, shift)
 
 
-@triton.jit
-def _pair(ints, x, rows, D: tl.constexpr, ROWS: tl.constexpr, STEP: tl.constexpr):
-    """Of some actions their nodes' embeddings and the sums of their objects', [ROWS, D] each."""
-    there = rows < tl.load(ints + 11)
-    node = tl.load(ints + tl.load(ints + 12) + rows, mask=there, other=0)
-    instance = tl.load(ints + tl.load(ints + 13) + rows, mask=there, other=0)
-    d = tl.arange(0, D)
-    own = tl.load(x + node[:, None] * D + d[None, :], mask=there[:, None], other=0.0)
-    ptr, objects = ints + tl.load(ints + 14), ints + tl.load(ints + 15)
-    begin = tl.load(ptr + instance, mask=there, other=0)
-    end = tl.load(ptr + instance + 1, mask=there, other=0)
-    return own, gathered(x, begin, end, objects, D, ROWS, STEP)
-
-
-@triton.jit
-def _readout_hidden(weights, at, own, total, D: tl.constexpr, PRECISION: tl.constexpr):
-    d, wide = tl.arange(0, D), tl.arange(0, 2 * D)
-    above = tl.load(weights + at + d[:, None] * (2 * D) + wide[None, :])
-    below = tl.load(weights + at + (D + d[:, None]) * (2 * D) + wide[None, :])
-    h = tl.dot(own, above, input_precision=PRECISION)
-    h = tl.dot(total, below, h, input_precision=PRECISION)
-    return h + tl.load(weights + at + 4 * D * D + wide)[None, :]
-
-
-@triton.jit(do_not_specialize=["slots_at"])
-def readout(
-    weights, ints, x, q, slots_at,
-    D: tl.constexpr, ROWS: tl.constexpr, STEP: tl.constexpr, PRECISION: tl.constexpr,
-):  # fmt: skip
-    """Q-values [C, Q] from the embeddings [., N, D] in C slots; a program a tile and slot."""
-    at = tl.multiple_of(tl.load(ints + 10), 16)
-    slot = tl.load(ints + slots_at + tl.program_id(1)).to(tl.int64)
-    rows, wide = tl.program_id(0) * ROWS + tl.arange(0, ROWS), tl.arange(0, 2 * D)
-    own, total = _pair(ints, x + slot * tl.load(ints) * D, rows, D, ROWS, STEP)
-    h = _readout_hidden(weights, at, own, total, D, PRECISION)
-    last = weights + at + 4 * D * D + 2 * D
-    value = tl.sum(mish(h) * tl.load(last + wide)[None, :], axis=1) + tl.load(last + 2 * D)
-    actions = tl.load(ints + 11)
-    tl.store(q + tl.program_id(1).to(tl.int64) * actions + rows, value, mask=rows < actions)
-
-
-@triton.jit(do_not_specialize=["slots_at", "slots", "length"])
-def readout_backward(
-    weights, ints, x, grad_q, grad_own, grad_total, partial, slots_at, slots, length,
-    D: tl.constexpr, ROWS: tl.constexpr, STEP: tl.constexpr, PRECISION: tl.constexpr,
-):  # fmt: skip
-    """Gradients of both halves of the pairs [C, Q, D], and of the readout's weights in shares."""
-    share, shares = tl.program_id(0), tl.num_programs(0)
-    at, actions = tl.multiple_of(tl.load(ints + 10), 16), tl.load(ints + 11)
-    d, wide = tl.arange(0, D), tl.arange(0, 2 * D)
-    above = tl.load(weights + at + d[None, :] * (2 * D) + wide[:, None])  # transposed, as below
-    below = tl.load(weights + at + (D + d[None, :]) * (2 * D) + wide[:, None])
-    last = tl.load(weights + at + 4 * D * D + 2 * D + wide)
-    first_above, first_below = tl.zeros((D, 2 * D), tl.float32), tl.zeros((D, 2 * D), tl.float32)
-    bias_in, last_grad = tl.zeros((2 * D,), tl.float32), tl.zeros((2 * D,), tl.float32)
-    bias_out = tl.zeros((ROWS,), tl.float32)
-    tiles = tl.cdiv(actions, ROWS)
-    for turn in range(share, tiles * slots, shares):
-        number, rows = turn // tiles, (turn % tiles) * ROWS + tl.arange(0, ROWS)
-        slot = tl.load(ints + slots_at + number).to(tl.int64)
-        own, total = _pair(ints, x + slot * tl.load(ints) * D, rows, D, ROWS, STEP)
-        h = _readout_hidden(weights, at, own, total, D, PRECISION)
-        place = number.to(tl.int64) * actions + rows
-        g = tl.load(grad_q + place, mask=rows < actions, other=0.0)
-        last_grad += tl.sum(mish(h) * g[:, None], axis=0)
-        bias_out += g
-        dh = g[:, None] * last[None, :] * mish_slope(h)
-        first_above = tl.dot(tl.trans(own), dh, first_above, input_precision=PRECISION)
-        first_below = tl.dot(tl.trans(total), dh, first_below, input_precision=PRECISION)
-        bias_in += tl.sum(dh, axis=0)
-        to = place[:, None] * D + d[None, :]
-        there = (rows < actions)[:, None]
-        tl.store(grad_own + to, tl.dot(dh, above, input_precision=PRECISION), mask=there)
-        tl.store(grad_total + to, tl.dot(dh, below, input_precision=PRECISION), mask=there)
-    to_weights = partial + share.to(tl.int64) * length + at - tl.load(ints + 6)
-    tl.store(to_weights + d[:, None] * (2 * D) + wide[None, :], first_above)
-    tl.store(to_weights + (D + d[:, None]) * (2 * D) + wide[None, :], first_below)
-    tl.store(to_weights + 4 * D * D + wide, bias_in)
-    tl.store(to_weights + 4 * D * D + 2 * D + wide, last_grad)
-    tl.store(to_weights + 4 * D * D + 4 * D, tl.sum(bias_out, axis=0))
-
-
-@triton.jit
-def readout_nodes(
-    ints, grad_own, grad_total, wanted, D: tl.constexpr, ROWS: tl.constexpr, STEP: tl.constexpr
-):
-    """Gradients of the embeddings [C, N, D] from those of the pairs."""
-    nodes, actions = tl.load(ints), tl.load(ints + 11)
-    lines, d = tl.program_id(0) * ROWS + tl.arange(0, ROWS), tl.arange(0, D)
-    there = lines < nodes
-    number = tl.program_id(1).to(tl.int64)
-    about = ints + tl.load(ints + 17) + lines * 3
-    action = tl.load(about, mask=there, other=-1)
-    instance = tl.load(about + 1, mask=there, other=0)
-    times = tl.load(about + 2, mask=there, other=0)
-    ptr = ints + tl.load(ints + 16) + instance
-    begin = tl.load(ptr, mask=times > 0, other=0)
-    end = tl.load(ptr + 1, mask=times > 0, other=0)
-    grad_total += number * actions * D
-    total = gathered(grad_total, begin, end, ptr, D, ROWS, STEP, False)
-    place = (number * actions + action)[:, None] * D + d[None, :]
-    own = tl.load(grad_own + place, mask=(there & (action >= 0))[:, None], other=0.0)
-    to = (number * nodes + lines)[:, None] * D + d[None, :]
-    tl.store(wanted + to, own + total * times[:, None].to(tl.float32), mask=there[:, None])
+@triton.jit(do_not_specialize=["ptr_at", "index_at", "rows", "end"])
+def row_sums(x, ints, out, ptr_at, index_at, rows, end, D: tl.constexpr, STEP: tl.constexpr):
+    """out[c, r] = sum of x[c, index[j]] for j in ptr[r] .. ptr[r + 1]; x is [C, rows, D]."""
+    row, c = tl.program_id(0), tl.program_id(1).to(tl.int64)
+    begin, stop = tl.load(ints + ptr_at + row), tl.load(ints + ptr_at + row + 1)
+    step, d = tl.arange(0, STEP), tl.arange(0, D)
+    total = tl.zeros((D,), tl.float32)
+    for at in range(begin, stop, STEP):
+        inside = at + step < stop
+        line = tl.load(ints + index_at + at + step, mask=inside, other=0)
+        found = tl.load(
+            x + (c * rows + line[:, None]) * D + d[None, :], mask=inside[:, None], other=0.0
+        )
+        total += tl.sum(found, axis=0)
+    tl.store(out + (c * end + row) * D + d, total)

@@ -204,11 +204,8 @@ def forward(
 
 
 @triton.jit
-def gathered(
-    rows, begin, end, index,
-    D: tl.constexpr, COUNT: tl.constexpr, STEP: tl.constexpr, LISTED: tl.constexpr = True,
-):  # fmt: skip
-    """[COUNT, D]: sums, in order, of rows[index[begin:end]], or of rows[begin:end] themselves."""
+def _gathered(rows, begin, end, index, D: tl.constexpr, COUNT: tl.constexpr, STEP: tl.constexpr):
+    """[COUNT, D]: for each of COUNT nodes the sum of rows[index[begin:end]], in order."""
     d = tl.arange(0, D)[None, None, :]
     step = tl.arange(0, STEP)[None, :]
     total = tl.zeros((COUNT, D), tl.float32)
@@ -216,7 +213,7 @@ def gathered(
     for done in range(0, longest, STEP):
         at = begin[:, None] + done + step
         inside = at < end[:, None]
-        row = tl.load(index + at, mask=inside, other=0) if LISTED else at
+        row = tl.load(index + at, mask=inside, other=0)
         found = tl.load(rows + row[:, :, None] * D + d, mask=inside[:, :, None], other=0.0)
         total += tl.sum(found, axis=1)
     return total
@@ -243,7 +240,7 @@ def _node_backward(
         begin = tl.load(ptr + lines, mask=lines < nodes, other=0)
         end = tl.load(ptr + lines + 1, mask=lines < nodes, other=0)
         g = tl.load(grad + place, mask=there, other=0.0)
-        g += gathered(from_args, begin, end, order, D, ROWS, STEP)
+        g += _gathered(from_args, begin, end, order, D, ROWS, STEP)
     for w in range(count):
         if tl.load(depths + w) == layer + 1:
             g += tl.load(wanted + w * nodes.to(tl.int64) * D + place, mask=there, other=0.0)
@@ -308,11 +305,11 @@ def _atom_backward(
     tl.store(from_args + first.to(tl.int64) * D + rows * W + cols, out, mask=there)
 
 
-@triton.jit(do_not_specialize=["first_round", "end_round", "rounds", "count", "depths_at"])
+@triton.jit(do_not_specialize=["first_round", "end_round", "rounds", "count"])
 def backward(
-    weights, ints, counter, hidden, winner, update, normal, deviation, wanted, from_args, grad,
-    grad_strongest, grads, grad_update, grad_update_hidden, grad_hidden, first_round, end_round,
-    rounds, count, depths_at,
+    weights, ints, counter, hidden, winner, update, normal, deviation, wanted, depths,
+    from_args, grad, grad_strongest, grads, grad_update, grad_update_hidden, grad_hidden,
+    first_round, end_round, rounds, count,
     D: tl.constexpr, ARITIES: tl.constexpr, MOST: tl.constexpr, ROWS: tl.constexpr,
     NODE_ROWS: tl.constexpr, STEP: tl.constexpr, WIDEST: tl.constexpr, PHASES: tl.constexpr,
     PRECISION: tl.constexpr,
@@ -337,8 +334,8 @@ def backward(
         if PHASES & 1:
             for t in range(pid, tl.cdiv(nodes, NODE_ROWS), programs):
                 _node_backward(
-                    weights, update_at, norm_at, nodes, layer, rounds, ptr, order, wanted,
-                    ints + depths_at, count, update + 2 * layer * size, normal + layer * size,
+                    weights, update_at, norm_at, nodes, layer, rounds, ptr, order, wanted, depths,
+                    count, update + 2 * layer * size, normal + layer * size,
                     deviation + layer * nodes, from_args, grad, grad_strongest + layer * size,
                     grads + layer * size, grad_update + layer * size,
                     grad_update_hidden + 2 * layer * size, t, D, NODE_ROWS, STEP, PRECISION,

@@ -15,31 +15,33 @@ from regoal.networks.encoding import Batch
 from regoal.networks.parameters import Layout
 
 Longs = npt.NDArray[np.int64]
-HEADER = 24
+HEADER = 16
 ROWS = 16
 """Atoms a tile: the least that matrix units take."""
 NODE_ROWS = 16
 """Nodes a tile."""
 
 
+class Rows(NamedTuple):
+    """Sums of rows by index lists: where these are in `ints`, both ways, and how many rows."""
+
+    ptr_at: int
+    index_at: int
+    back_ptr_at: int
+    back_index_at: int
+    inputs: int
+    outputs: int
+
+
 class Plan(NamedTuple):
     """A batch as the kernels take it.
 
-    `ints` begins with numbers, in this order: N, M, where `args`, `tiles`, `order` and `ptr` begin;
-    where in the weights the update and the norm are; where `starts` and `jobs` begin; where in the
-    weights the readout is; Q; and where the other parts begin. The parts:
-
-    - `args` [M] nodes;
-    - `tiles` [T, 3] of atoms of one relation, wide relations first: where its weights begin, its
-      first argument, its atoms;
-    - `order` [M] the arguments by node, `ptr` [N + 1] where each node's begin;
-    - `starts`: the tiles of arity K begin at starts[K] and end at starts[K - 1];
-    - `jobs` [J, 6] for the weights' gradients: where the relation's weights begin, its first
-      argument, its atoms, its arity, whether it is the last matrix, the argument's place;
-    - the node [Q] and the instance [Q] of each action; where each instance's objects begin [B + 1],
-      and their nodes [O]; where each instance's actions begin [B + 1];
-    - of each node [N, 3] its action or -1, its instance, how often it counts among the objects;
-    - `depths` [C], and the slot of the last one where two slots take turns.
+    `ints` begins with N, M, where the parts below begin, and where in the weights the update and
+    the norm are. Parts: `args` [M]; `tiles` [T, 3] of atoms of one relation, wide relations first:
+    where its weights begin, its first argument, its atoms; `order` [M] the arguments by node and
+    `ptr` [N + 1] where each node's begin; `starts`: the tiles of arity K begin at starts[K] and end
+    at starts[K - 1]; `jobs` [J, 6] for the weights' gradients: where the relation's weights begin,
+    its first argument, atoms, arity, whether it is the last matrix, the argument's place; `depths`.
     """
 
     ints: Tensor
@@ -48,11 +50,12 @@ class Plan(NamedTuple):
     depths_at: int
     nodes: int
     arguments: int
-    actions: int
-    rows: int
-    """Atoms a tile."""
     tiles: int
     jobs: int
+    read: Rows
+    """[Q + B] from [N]: the nodes of actions, then the sums of objects."""
+    shared: Rows
+    """[Q] from [B]: each action's instance."""
 
     @property
     def programs(self) -> int:
@@ -76,6 +79,13 @@ class _Packer:
         self.length += part.size
         return self.length - part.size
 
+    def rows(self, index: Longs, outputs: Longs, inputs: int, count: int) -> Rows:
+        """Output row `outputs[j]`, rising, of `count` gets input row `index[j]` of `inputs`."""
+        order, back = _by_number(index, inputs)
+        ends = _ends(np.bincount(outputs, minlength=count))
+        forth = self.add(ends), self.add(index)
+        return Rows(*forth, self.add(back), self.add(outputs[order]), inputs, count)
+
     def sent(self, header: Sequence[int], device: torch.device) -> Tensor:
         """All of it as 32-bit integers on the device."""
         self.parts[0][: len(header)] = header
@@ -89,43 +99,30 @@ def plan_of(batch: Batch, layout: Layout, depths: Sequence[int], device: torch.d
     arity = np.array(layout.arities, dtype=np.int64)
     at = np.array([layout.places[f"message.{i}.weight_in"][0] for i in range(len(arity))], np.int64)
     first, args = np.cumsum(batch.sizes) - batch.sizes, batch.args.cpu().numpy()
-    rows = ROWS
-    tiles, starts = _tiles(arity, at, first, batch.counts, rows)
+    tiles, starts = _tiles(arity, at, first, batch.counts)
     jobs = _jobs(arity, at, first, batch.counts)
     packer = _Packer()
-    header = [batch.nodes, len(args)]
-    header += map(packer.add, (args, tiles, *_by_number(args, batch.nodes)))
+    # First, so that it always begins at a multiple of 16 bytes: kernels are compiled for that.
+    depths_at = packer.add(np.array(depths))
+    parts = (args, tiles, *_by_number(args, batch.nodes))
+    header = [batch.nodes, len(args), *map(packer.add, parts)]
     header += [layout.places[name][0] for name in ("update.weight_in", "norm.scale")]
     header += [packer.add(starts), packer.add(jobs)]
-    header += [layout.places["readout.weight_in"][0], len(batch.action_nodes)]
-    header += map(packer.add, _readout(batch))
-    depths_at = packer.add(np.array([*depths, depths[-1] % 2]))
+    actions = np.arange(len(batch.action_nodes))
+    objects = batch.object_instance.cpu().numpy()
+    sources = (batch.action_nodes.cpu().numpy(), batch.object_nodes.cpu().numpy())
+    instances = len(batch.node_counts)
+    read = packer.rows(
+        np.concatenate(sources),
+        np.concatenate((actions, len(actions) + objects)),
+        batch.nodes,
+        len(actions) + instances,
+    )
+    shared = packer.rows(batch.action_instance.cpu().numpy(), actions, instances, len(actions))
     return Plan(
         packer.sent(header, device), layout, tuple(depths), depths_at, batch.nodes, len(args),
-        len(batch.action_nodes), rows, len(tiles), len(jobs),
+        len(tiles), len(jobs), read, shared,
     )  # fmt: skip
-
-
-def _readout(batch: Batch) -> list[Longs]:
-    """Which nodes the readout takes, and of each node what takes it."""
-    action_nodes, action_instance, object_nodes, object_instance = (
-        getattr(batch, name).cpu().numpy()
-        for name in ("action_nodes", "action_instance", "object_nodes", "object_instance")
-    )
-    instances = len(batch.node_counts)
-    nodes = np.empty((batch.nodes, 3), np.int64)
-    nodes[:, 0] = -1
-    nodes[action_nodes, 0] = np.arange(len(action_nodes))
-    nodes[:, 1] = np.repeat(np.arange(instances), batch.node_counts)
-    nodes[:, 2] = np.bincount(object_nodes, minlength=batch.nodes)
-    return [
-        action_nodes,
-        action_instance,
-        _ends(np.bincount(object_instance, minlength=instances)),
-        object_nodes,
-        _ends(np.array(batch.action_counts, np.int64)),
-        nodes,
-    ]
 
 
 def _by_number(numbers: Longs, count: int) -> tuple[Longs, Longs]:
@@ -140,17 +137,17 @@ def _ends(counts: Longs) -> Longs:
     return ends
 
 
-def _tiles(arity: Longs, at: Longs, first: Longs, counts: Longs, rows: int) -> tuple[Longs, Longs]:
+def _tiles(arity: Longs, at: Longs, first: Longs, counts: Longs) -> tuple[Longs, Longs]:
     """The tiles [T, 3], those that take longest first, and where those of each arity begin."""
     order = np.argsort(-arity, kind="stable")
-    parts = -(-counts[order] // rows)
+    parts = -(-counts[order] // ROWS)
     relation = np.repeat(order, parts)
-    begin = (np.arange(len(relation)) - np.repeat(_ends(parts)[:-1], parts)) * rows
+    begin = (np.arange(len(relation)) - np.repeat(_ends(parts)[:-1], parts)) * ROWS
     tiles = np.stack(
         (
             at[relation],
             first[relation] + begin * arity[relation],
-            np.minimum(rows, counts[relation] - begin),
+            np.minimum(ROWS, counts[relation] - begin),
         ),
         axis=1,
     )

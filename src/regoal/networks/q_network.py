@@ -30,7 +30,8 @@ class QNetwork(nn.Module):
         """
         if gpu.available(self.weights, self.layout):
             check_depths(depths)
-            return gpu.q_values(self.weights, self.layout, batch, depths)
+            pairs = gpu.read(self.weights, self.layout, batch, depths)
+            return list(self._values(pairs.flatten(0, 1)).view(pairs.shape[:2]).unbind())
         batch = moved(batch, self.weights.device)
         return [self._read_out(f, batch) for f in embed(self.weights, self.layout, batch, depths)]
 
@@ -59,6 +60,10 @@ class QNetwork(nn.Module):
         objects = f.new_zeros(len(batch.action_counts), self.layout.size)
         objects = objects.index_add(0, batch.object_instance, f[batch.object_nodes])
         pairs = torch.cat((f[batch.action_nodes], objects[batch.action_instance]), dim=1)
+        return self._values(pairs)
+
+    def _values(self, pairs: Tensor) -> Tensor:
+        """[Q] from [Q, 2D], an action's embedding and the sum of its objects'."""
         return apply_mlp(self.layout.mlp(self.weights, "readout"), pairs).squeeze(1)
 
 
