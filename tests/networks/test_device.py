@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import torch
 
+from regoal import networks
 from regoal.config import TrainConfig
 from regoal.errors import EXIT_USAGE, UsageError
 from regoal.learning.dqn import Streams, train
@@ -49,6 +50,7 @@ def afresh():
 
 @pytest.mark.usefixtures("afresh")
 def test_without_triton_one_line_says_so(monkeypatch, caplog):
+    monkeypatch.delattr(networks, "gpu_gradients", raising=False)
     monkeypatch.setitem(sys.modules, "regoal.networks.gpu_gradients", None)
     with caplog.at_level(logging.WARNING):
         assert gpu.kernels() is gpu.kernels() is None

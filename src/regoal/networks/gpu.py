@@ -37,7 +37,7 @@ WARPS = 8
 STEP = 8
 """Arguments of a node that are added up at once."""
 SHARES = 32
-"""Parts in which the weights' gradients are summed beside each other."""
+"""Parts in which the weights' gradients are summed beside each other; 2 on a CPU, one by one."""
 GRADIENT_ROWS = 32
 TOGETHER = True
 """Whether one launch runs all rounds; else each takes two. On a CPU it is always the latter."""
@@ -232,14 +232,15 @@ def _weights_gradient(
     """Products of what went into each matrix and the gradient of what came out, all rounds."""
     module, layers, length = kernels(), plan.depths[-1], len(weights)
     assert module is not None
-    partial = weights.new_zeros(SHARES, length)
+    shares = SHARES if weights.is_cuda else 2
+    partial = weights.new_zeros(shares, length)
     meta = {"D": plan.layout.size, "ROWS": GRADIENT_ROWS, "PRECISION": PRECISION}
     if plan.jobs:
-        module.message_gradients[(plan.jobs, SHARES)](
+        module.message_gradients[(plan.jobs, shares)](
             partial, plan.ints, saved.embeddings, saved.hidden, saved.winner, grad_strongest,
             grad_hidden, layers, length, **meta, **_arities(plan.layout),
         )  # fmt: skip
-    module.update_gradients[(SHARES,)](
+    module.update_gradients[(shares,)](
         partial, plan.ints, saved.embeddings, saved.strongest, saved.update, saved.normal,
         *of_updates, layers, length, **meta,
     )  # fmt: skip
