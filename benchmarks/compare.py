@@ -13,6 +13,9 @@ both stacks have met its states before, as in training. Exploration draws action
 memory is what two optimisation steps need above what the process held before. Episodes are not
 measured on the large domain, whose batches are of 4 instead of 32 transitions, and on Miconic not
 with 100 layers, where one of theirs takes minutes.
+
+`--device cuda` compares on a GPU instead: ours with its kernels and without, theirs, and ours on
+the processor with two and with eight threads; optimisation steps also with larger batches.
 """
 
 import argparse
@@ -24,13 +27,26 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks import machine, peak
-from benchmarks.measures import MEASURES, QUICK, Measure, best_threads, ratio, repeat, summary
-from benchmarks.ours import Ours
+from benchmarks.measures import (
+    MEASURES,
+    QUICK,
+    Budget,
+    Measure,
+    best_threads,
+    ratio,
+    repeat,
+    summary,
+)
+from benchmarks.ours import Ours, Plain
 from benchmarks.theirs import Theirs
 from benchmarks.work import DOMAINS, LARGE, Stack, Work, prepare
 from regoal.files import write_text_atomically
 
 LAYERS = (30, 100)
+ON_GPU = ("optimisation_step", "exploration_step", "greedy_steps_per_second")
+BATCHES = (32, 256)
+"""Transitions an optimisation step, on a GPU."""
+GPU_BUDGET = Budget(seconds=5.0, least=3, most=20)
 Row = dict[str, Any]
 
 
@@ -55,6 +71,36 @@ def compare(work: Work, layers: int, *, quick: bool, with_encoding: bool) -> Ite
             **_row(work, layers, measure.name, {n: s.pop("median") for n, s in spread.items()}),
             "unit": measure.unit,
             "threads": {"ours": cores, "theirs": threads[measure.name]},
+            "spread": spread,
+        }
+
+
+def compare_on_gpu(work: Work, layers: int, *, quick: bool) -> Iterator[Row]:
+    """The rows of one domain at one depth with one size of batch."""
+    theirs = Theirs(work, layers, device="cuda")
+    stacks: dict[str, tuple[Stack, int]] = {
+        "ours": (Ours(work, layers, device="cuda"), 1),
+        "ours_definition": (Plain(work, layers, device="cuda"), 1),
+        "ours_cpu_2_threads": (Ours(work, layers), 2),
+        "ours_cpu_8_threads": (Ours(work, layers), 8),
+        "theirs": (theirs, 1),
+    }
+    for measure in MEASURES:
+        if measure.name not in ON_GPU or (measure.name != ON_GPU[0] and work.batch_size > 32):
+            continue
+        for stack, threads in stacks.values():  # kernels are compiled at first use
+            stack.use_threads(threads)
+            for turn in range(2):
+                measure.run(stack, turn)
+        timings = repeat(measure, stacks, QUICK if quick else GPU_BUDGET)
+        spread = {
+            name: summary(found, per_second=measure.per_second) for name, found in timings.items()
+        }
+        medians = {name: found.pop("median") for name, found in spread.items()}
+        yield {
+            **_row(work, layers, measure.name, medians),
+            "unit": measure.unit,
+            "medians": medians,
             "spread": spread,
         }
 
@@ -93,6 +139,16 @@ def memory_row(work: Work, layers: int) -> Row:
     return {**_row(work, layers, "peak_memory", peaks), "unit": "MB"}
 
 
+def rows_on_gpu(domains: Sequence[str], depths: Sequence[int], *, quick: bool) -> Iterator[Row]:
+    """All rows of the comparison on a GPU."""
+    for domain in domains:
+        for batch_size in BATCHES:
+            with tempfile.TemporaryDirectory() as folder:
+                work = prepare(domain, Path(folder), batch_size=batch_size)
+                for layers in depths:
+                    yield from compare_on_gpu(work, layers, quick=quick)
+
+
 def measured_rows(domains: Sequence[str], depths: Sequence[int], *, quick: bool) -> Iterator[Row]:
     """All rows of the comparison, one after the other."""
     for domain in domains:
@@ -112,19 +168,22 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="see that it works, in two minutes")
     parser.add_argument("--domains", nargs="+", choices=DOMAINS, help="these only")
     parser.add_argument("--layers", nargs="+", type=int, help="these depths only")
+    parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
     arguments = parser.parse_args()
-    quick = arguments.quick
-    domains = arguments.domains or (("blocks", LARGE) if quick else DOMAINS)
+    quick, on_gpu = arguments.quick, arguments.device == "cuda"
+    usual = tuple(name for name in DOMAINS if not (on_gpu and name == LARGE))
+    domains = arguments.domains or (("blocks", LARGE) if quick and not on_gpu else usual)
     depths = arguments.layers or (LAYERS[:1] if quick else LAYERS)
     arguments.out.parent.mkdir(parents=True, exist_ok=True)
     record = machine.description() | {"quick": quick, "rows": []}
     start = time.perf_counter()
-    for row in measured_rows(domains, depths, quick=quick):
+    for row in (rows_on_gpu if on_gpu else measured_rows)(domains, depths, quick=quick):
         record["rows"].append(row)
         record["seconds"] = round(time.perf_counter() - start, 1)
         write_text_atomically(arguments.out, json.dumps(record, indent=1) + "\n")
         print(
-            f"{row['domain']:15} {row['layers']:4} {row['measure']:24} ours {row['ours']:10.4g}"
+            f"{row['domain']:15} {row['layers']:4} {row['batch']:4} {row['measure']:24}"
+            f" ours {row['ours']:10.4g}"
             f"  theirs {row['theirs']:10.4g} {row['unit']:4} {row['ratio']:7.1f} times"
             f"  [{record['seconds']:.0f} s]",
             flush=True,

@@ -9,8 +9,10 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+import torch
+
 ROOT = Path(__file__).resolve().parents[1]
-PACKAGES = ("torch", "numpy", "pymimir", "pymimir-rl", "pymimir-rgnn")
+PACKAGES = ("torch", "triton", "numpy", "pymimir", "pymimir-rl", "pymimir-rgnn")
 
 
 def cores() -> int:
@@ -23,6 +25,7 @@ def description() -> dict[str, Any]:
     return {
         "machine": {
             "processor": _processor(),
+            "gpu": torch.cuda.get_device_name() if torch.cuda.is_available() else None,
             "cores": cores(),
             "memory_gb": round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30, 1),
             "system": f"{platform.system()} {platform.machine()}",

@@ -1,11 +1,14 @@
 """regoal as the benchmark drives it."""
 
+import os
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import numpy as np
 import torch
 
-from benchmarks.work import UNIFORM, Timed, Work, actions_of
+from benchmarks.work import UNIFORM, Timed, Work, actions_of, finish
 from regoal.evaluation.execution import execute
 from regoal.learning.dqn import Streams, train
 from regoal.learning.learner import Learner
@@ -23,11 +26,12 @@ from regoal.planning.task import State
 class Ours:
     """The learner, encoder and training loop of regoal on one `Work`."""
 
-    def __init__(self, work: Work, layers: int, seed: int = 0) -> None:
+    def __init__(self, work: Work, layers: int, seed: int = 0, device: str = "cpu") -> None:
         self.work = work
         self.config = work.config(layers)
         self.relations = relations_of(schema_of(work.tasks[0].domain))
-        network = QNetwork(self.relations, self.config.embedding_size, seed=seed)
+        network = QNetwork(self.relations, self.config.embedding_size, seed=seed).to(device)
+        self.device = device
         self.learner = Learner(network, Encoder(self.relations), self.config)
         config = self.config
         self.replay = Replay(
@@ -55,6 +59,7 @@ class Ours:
         self.learner.sync_target()
         start = time.perf_counter()
         self.learner.update(sample, depth)
+        finish(self.learner.device)
         return Timed(time.perf_counter() - start, 1)
 
     def explore(self, steps: int) -> Timed:
@@ -89,6 +94,7 @@ class Ours:
         network = QNetwork(self.relations, self.config.embedding_size, seed=0)
         noise = torch.randn(network.weights.shape, generator=torch.Generator().manual_seed(0))
         network.weights.data.add_(noise, alpha=0.05)
+        network.to(self.device)
         encoder = Encoder(self.relations)
         tasks, layers = self.work.test_tasks, self.config.layers
         start = time.perf_counter()
@@ -120,3 +126,35 @@ class Ours:
         for i in range(0, len(pairs), size):
             encoder.batch(pairs[i : i + size])
         return Timed(time.perf_counter() - start, len(pairs))
+
+
+class Plain(Ours):
+    """The same without kernels: the plain definition of the network."""
+
+    def optimise(self, turn: int) -> Timed:
+        """As `Ours.optimise`."""
+        with _definition():
+            return super().optimise(turn)
+
+    def explore(self, steps: int) -> Timed:
+        """As `Ours.explore`."""
+        with _definition():
+            return super().explore(steps)
+
+    def greedy(self, steps: int) -> Timed:
+        """As `Ours.greedy`."""
+        with _definition():
+            return super().greedy(steps)
+
+
+@contextmanager
+def _definition() -> Iterator[None]:
+    before = os.environ.get("REGOAL_KERNEL")
+    os.environ["REGOAL_KERNEL"] = "0"
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ["REGOAL_KERNEL"]
+        else:
+            os.environ["REGOAL_KERNEL"] = before

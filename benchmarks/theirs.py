@@ -17,7 +17,7 @@ import torch
 from pymimir_rgnn.encoders import get_input_from_encoders
 from torch.nn.functional import huber_loss
 
-from benchmarks.work import SIDE_BY_SIDE, UNIFORM, Timed, Work, actions_of
+from benchmarks.work import SIDE_BY_SIDE, UNIFORM, Timed, Work, actions_of, finish
 from regoal.config import TrainConfig
 from regoal.learning.dqn import Streams
 from regoal.learning.trajectory import Transition
@@ -82,7 +82,8 @@ class PaperDqn(rl.DQNOptimization):  # type: ignore[misc]
 
     def __call__(self, transitions: list[Any], weights: Any) -> Any:
         """One optimisation step, as their own but for the second readout."""
-        targets = self._compute_targets(transitions, -10000.0, torch.device("cpu"))
+        device = next(self.model.parameters()).device
+        targets, weights = self._compute_targets(transitions, -10000.0, device), weights.to(device)
         pairs = [(t.current_state, t.goal_condition) for t in transitions]
         layers = self.model.network.get_hparam_config().num_layers
         depth = self.depth or int(torch.randint(1, layers, ()))
@@ -115,7 +116,7 @@ class SameProblems(rl.ProblemSampler):  # type: ignore[misc]
 class Theirs:
     """Their libraries on one `Work`; problems are read by their own parser."""
 
-    def __init__(self, work: Work, layers: int, seed: int = 0) -> None:
+    def __init__(self, work: Work, layers: int, seed: int = 0, device: str = "cpu") -> None:
         torch.manual_seed(seed)
         self.work, self.layers = work, layers
         config = work.config(layers)
@@ -123,7 +124,8 @@ class Theirs:
         self.problems = {t: pymimir.Problem(domain, t.path) for t in work.tasks}
         self.tests = [pymimir.Problem(domain, t.path) for t in work.test_tasks]
         self.reward = rl.ConstantRewardFunction(-1.0)
-        self.model, self.target = Model(domain, config), Model(domain, config)
+        self.device = torch.device(device)
+        self.model, self.target = (Model(domain, config).to(device) for _ in range(2))
         self.loss = self._dqn(config)
         self.sampler = rl.BoltzmannTrajectorySampler(self.model, self.reward, UNIFORM)
         self._states: dict[State, Any] = {}
@@ -146,6 +148,7 @@ class Theirs:
         weights = torch.ones(len(batch))
         start = time.perf_counter()
         self.loss(batch, weights)
+        finish(self.device)
         return Timed(time.perf_counter() - start, 1)
 
     def explore(self, steps: int) -> Timed:
@@ -185,7 +188,7 @@ class Theirs:
 
     def encode_again(self) -> Timed:
         """The same states; their applicable actions are cached now."""
-        device, size = torch.device("cpu"), self.work.batch_size
+        device, size = self.device, self.work.batch_size
         start = time.perf_counter()
         for i in range(0, len(self._seen), size):
             batch = [(s, s.generate_applicable_actions(), g) for s, g in self._seen[i : i + size]]

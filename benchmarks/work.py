@@ -7,6 +7,7 @@ from random import Random
 from typing import NamedTuple, Protocol
 
 import numpy as np
+import torch
 
 from regoal.config import PAPER, LinearDecay, TrainConfig
 from regoal.domains import visitall
@@ -111,8 +112,11 @@ class Work:
         return int(np.random.default_rng(turn).integers(1, layers))
 
 
-def prepare(name: str, folder: Path, seed: int = 0) -> Work:
-    """Write the problems of `name` into `folder` and draw walks and batches from them."""
+def prepare(name: str, folder: Path, seed: int = 0, batch_size: int | None = None) -> Work:
+    """Write the problems of `name` into `folder` and draw walks and batches from them.
+
+    Batches are the paper's, 4 on the large domain, unless `batch_size` says otherwise.
+    """
     train, test = _write_large(folder, seed) if name == LARGE else _write(name, folder, seed)
     domain = load_domain(train[0].parent / "domain.pddl")
     tasks = tuple(load_task(domain, path) for path in train)
@@ -121,7 +125,7 @@ def prepare(name: str, folder: Path, seed: int = 0) -> Work:
     walks = tuple(
         random_walk(tasks[i], PAPER.horizon, rng) for i in rng.integers(len(tasks), size=WALKS)
     )
-    batch_size = LARGE_BATCH if name == LARGE else PAPER.batch_size
+    batch_size = batch_size or (LARGE_BATCH if name == LARGE else PAPER.batch_size)
     return Work(
         name=name,
         domain=domain.path,
@@ -161,6 +165,12 @@ def draw_batches(
     parts = [part for walk in walks for part in relabel(walk, hindsight_goal)]
     pool = [transition for part in parts for transition in part.transitions()]
     return tuple(tuple(pool[i] for i in rng.integers(len(pool), size=size)) for _ in range(count))
+
+
+def finish(device: torch.device) -> None:
+    """Wait until a GPU has done what it was given."""
+    if device.type == "cuda":
+        torch.cuda.synchronize(device)
 
 
 def _new_steps(walks: Sequence[Trajectory]) -> list[tuple[int, int]]:

@@ -46,7 +46,9 @@ def _quantity(
 
 Device = Annotated[
     Literal["auto", "cpu", "cuda"],
-    arg(help="Where the network runs; auto takes a GPU where PyTorch sees one, else the CPU."),
+    arg(
+        help="Where the network runs; auto takes a GPU that the fused kernels run on, else the CPU."
+    ),
 ]
 Duration = Annotated[float, _quantity("TIME", units.seconds, "s")]
 Memory = Annotated[float, _quantity("SIZE", units.mebibytes, "M")]

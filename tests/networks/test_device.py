@@ -1,16 +1,22 @@
 """Which device is taken, and that all of a computation gets there."""
 
+import logging
+import sys
+
 import numpy as np
 import pytest
 import torch
 
+from regoal import networks
 from regoal.config import TrainConfig
 from regoal.errors import EXIT_USAGE, UsageError
 from regoal.learning.dqn import Streams, train
 from regoal.learning.learner import Learner
 from regoal.learning.replay import Replay
+from regoal.networks import gpu
 from regoal.networks.device import device_called
 from regoal.networks.encoding import Encoder
+from regoal.networks.parameters import Layout
 from regoal.networks.policy_file import Policy, load_policy, save_policy
 from regoal.networks.q_network import QNetwork, moved
 from regoal.planning.schema import schema_of
@@ -25,8 +31,58 @@ def test_the_names_of_devices(monkeypatch):
         device_called("cuda")
     assert caught.value.exit_code == EXIT_USAGE
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
-    assert device_called("cpu").type == "cpu"
-    assert device_called("cuda").type == device_called("auto").type == "cuda"
+    for kernels, auto in [(gpu, "cuda"), (None, "cpu")]:
+        monkeypatch.setattr(gpu, "kernels", lambda found=kernels: found)
+        assert device_called("cpu").type == "cpu"
+        assert device_called("cuda").type == "cuda"
+        assert device_called("auto").type == auto
+
+
+@pytest.fixture
+def afresh():
+    """The kernels are looked for anew during one test."""
+    gpu.kernels.cache_clear()
+    gpu.takes.cache_clear()
+    yield
+    gpu.kernels.cache_clear()
+    gpu.takes.cache_clear()
+
+
+@pytest.mark.usefixtures("afresh")
+def test_without_triton_one_line_says_so(monkeypatch, caplog):
+    monkeypatch.delattr(networks, "gpu_gradients", raising=False)
+    monkeypatch.setitem(sys.modules, "regoal.networks.gpu_gradients", None)
+    with caplog.at_level(logging.WARNING):
+        assert gpu.kernels() is gpu.kernels() is None
+    assert len(caplog.records) == 1
+    assert "no fused GPU kernels" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("capability", "compiler", "said"),
+    [
+        ((7, 5), "cc", "older than compute capability 8.0"),
+        ((9, 0), None, "needs a C compiler"),
+        ((8, 0), "cc", ""),
+    ],
+)
+def test_what_triton_needs(monkeypatch, capability, compiler, said):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "get_device_capability", lambda: capability)
+    monkeypatch.setattr(gpu.shutil, "which", lambda name: compiler)
+    assert said in gpu._needs()
+    assert bool(said) == bool(gpu._needs())
+
+
+@pytest.mark.usefixtures("afresh")
+def test_sizes_that_the_gpu_kernels_take(caplog):
+    for arities, size in [((1, 5, 8), 32), ((), 16), ((4,), 64), ((16,), 16)]:
+        assert gpu.takes(Layout(arities, size))
+    assert not caplog.records
+    for arities, size in [((9,), 32), ((1,), 8), ((1,), 48), ((1,), 256)]:
+        assert not gpu.takes(Layout(arities, size))
+        assert not gpu.takes(Layout(arities, size))
+    assert len(caplog.records) == 4
 
 
 def test_a_batch_that_is_there_is_not_moved(tasks, encoders):

@@ -11,8 +11,8 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from networks.batches import batch_of, random_batch, random_weights
 from regoal.networks import native, rgnn
-from regoal.networks.encoding import Batch
 from regoal.networks.parameters import MLP, Layout
 from regoal.networks.q_network import QNetwork
 
@@ -26,55 +26,6 @@ def small_batches_are_shared_out():
 
 
 needs_kernel = pytest.mark.skipif(native.library() is None, reason="no C compiler")
-
-
-def batch_of(arities, instances):
-    """A batch by hand: of each instance its number of nodes, and the atoms of each relation."""
-    counts = np.array([[len(atoms) for atoms in x] for _, x in instances], dtype=np.int64)
-    node_counts = np.array([nodes for nodes, _ in instances], dtype=np.int64)
-    offsets = np.cumsum(node_counts) - node_counts
-    args = [
-        int(offset) + node
-        for r in range(len(arities))
-        for offset, (_, atoms) in zip(offsets, instances, strict=True)
-        for atom in atoms[r]
-        for node in atom
-    ]
-    nodes = torch.arange(int(node_counts.sum()))
-    instance = torch.from_numpy(np.repeat(np.arange(len(instances)), node_counts))
-    total = counts.sum(axis=0)
-    return Batch(
-        counts=total,
-        sizes=total * np.array(arities, dtype=np.int64),
-        args=torch.tensor(args, dtype=torch.int64),
-        nodes=len(nodes),
-        instance_counts=counts,
-        node_counts=node_counts,
-        object_nodes=nodes[:0],
-        object_instance=nodes[:0],
-        action_nodes=nodes,
-        action_instance=instance,
-        action_counts=tuple(node_counts.tolist()),
-    )
-
-
-def random_batch(rng, arities, instances, most_nodes=12, most_atoms=20):
-    """Relations may be empty, nodes may be in no atom, and an atom may name a node twice."""
-    made = []
-    for _ in range(instances):
-        nodes = int(rng.integers(1, most_nodes))
-        atoms = [
-            rng.integers(nodes, size=(int(rng.integers(0, most_atoms)) * int(rng.integers(2)), k))
-            for k in arities
-        ]
-        made.append((nodes, [x.tolist() for x in atoms]))
-    return batch_of(arities, made)
-
-
-def random_weights(layout, seed, dtype=torch.float64):
-    generator = torch.Generator().manual_seed(seed)
-    weights = torch.empty(layout.length, dtype=torch.float64)
-    return weights.uniform_(-0.3, 0.3, generator=generator).to(dtype)
 
 
 def both(weights, layout, batch, depths):

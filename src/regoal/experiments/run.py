@@ -34,7 +34,7 @@ from regoal.learning.dqn import EpisodeStats, Streams, train
 from regoal.learning.learner import Learner
 from regoal.learning.parallel import Workers
 from regoal.learning.replay import Replay
-from regoal.networks import native
+from regoal.networks import gpu, native
 from regoal.networks.device import device_called
 from regoal.networks.encoding import Encoder
 from regoal.networks.policy_file import Policy, save_policy
@@ -183,7 +183,7 @@ class _Run:
         """Write the configuration and read the last checkpoint, if there is one."""
         weights, layout = self.network.weights, self.network.layout
         used: JsonObject = {
-            "kernel": native.available(weights, layout),
+            "kernel": native.available(weights, layout) or gpu.available(weights, layout),
             "device": weights.device.type,
         }
         notes = run_folder.write_config(self.out, _config_record(self.settings, inputs, used))

@@ -1,16 +1,20 @@
-"""Where the network's arithmetic runs: the CPU, with the kernel, or a GPU, with plain PyTorch."""
+"""Where the network's arithmetic runs: on the CPU or on a GPU, on each with kernels of its own."""
 
 import torch
 
 from regoal.errors import UsageError
+from regoal.networks import gpu
 
 
 def device_called(name: str) -> torch.device:
-    """The device that `auto`, `cpu` or `cuda` stands for; `auto` is a GPU where PyTorch sees one.
+    """The device that `auto`, `cpu` or `cuda` stands for.
 
-    Raises `UsageError` for `cuda` where it sees none.
+    `auto` is a GPU where PyTorch sees one and the fused kernels run on it: with these it was
+    measured faster than the CPU, without them much slower (docs/performance.md, "CUDA"). Raises
+    `UsageError` for `cuda` where PyTorch sees none.
     """
-    if name == "cpu" or (name == "auto" and not torch.cuda.is_available()):
+    fast = torch.cuda.is_available() and (name != "auto" or gpu.kernels() is not None)
+    if name == "cpu" or (name == "auto" and not fast):
         return torch.device("cpu")
     if not torch.cuda.is_available():
         built = "sees no GPU" if torch.version.cuda else "is built for CPUs only"

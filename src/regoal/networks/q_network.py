@@ -6,10 +6,11 @@ from dataclasses import replace
 import torch
 from torch import Tensor, nn
 
+from regoal.networks import gpu
 from regoal.networks.encoding import Batch
 from regoal.networks.parameters import Layout
 from regoal.networks.relations import Relation
-from regoal.networks.rgnn import apply_mlp, embed
+from regoal.networks.rgnn import apply_mlp, check_depths, embed
 
 
 class QNetwork(nn.Module):
@@ -27,6 +28,10 @@ class QNetwork(nn.Module):
         Depth is an argument, as all rounds share their weights; the depths must rise. The batch
         is moved to where the weights are, and the values stay there.
         """
+        if gpu.available(self.weights, self.layout):
+            check_depths(depths)
+            pairs = gpu.read(self.weights, self.layout, batch, depths)
+            return list(self._values(pairs.flatten(0, 1)).view(pairs.shape[:2]).unbind())
         batch = moved(batch, self.weights.device)
         return [self._read_out(f, batch) for f in embed(self.weights, self.layout, batch, depths)]
 
@@ -55,6 +60,10 @@ class QNetwork(nn.Module):
         objects = f.new_zeros(len(batch.action_counts), self.layout.size)
         objects = objects.index_add(0, batch.object_instance, f[batch.object_nodes])
         pairs = torch.cat((f[batch.action_nodes], objects[batch.action_instance]), dim=1)
+        return self._values(pairs)
+
+    def _values(self, pairs: Tensor) -> Tensor:
+        """[Q] from [Q, 2D], an action's embedding and the sum of its objects'."""
         return apply_mlp(self.layout.mlp(self.weights, "readout"), pairs).squeeze(1)
 
 

@@ -7,8 +7,8 @@ One round, with the same weights every time (paper, "Model"; Ståhlberg, Bonet a
     f(o) <- f(o) + LayerNorm(MLP_U(max of the messages to o, f(o)))
 
 Embeddings start at zero. A node without messages takes 0 for the maximum. Where messages are
-equally strong, the definition splits the gradient evenly among them, and the compiled kernel gives
-it to the first; for messages of one relation from equal inputs that is the same for the weights.
+equally strong, the definition splits the gradient evenly among them, and the kernels give it to
+the first; for messages of one relation from equal inputs that is the same for the weights.
 
 Shapes by letter: N nodes, M arguments of all atoms, A atoms of one relation, K its arity,
 D embedding size.
@@ -21,7 +21,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from regoal.networks import native
+from regoal.networks import gpu, native
 from regoal.networks.encoding import Batch
 from regoal.networks.parameters import MLP, Layout
 
@@ -29,14 +29,21 @@ from regoal.networks.parameters import MLP, Layout
 def embed(weights: Tensor, layout: Layout, batch: Batch, depths: Sequence[int]) -> list[Tensor]:
     """Embeddings [N, D] after each number of rounds in `depths`, from 1 on and rising.
 
-    Runs the compiled kernel where there is one and it fits, else the definition below. Raises
+    Runs a kernel where there is one for the device and it fits, else the definition below. Raises
     `ValueError` for other depths.
     """
-    if not depths or any(b <= a for a, b in pairwise((0, *depths))):
-        raise ValueError(f"depths must rise from at least 1, got {list(depths)}")
+    check_depths(depths)
+    if gpu.available(weights, layout):
+        return gpu.embed(weights, layout, batch, depths)
     if native.fits(weights, layout, batch):
         return native.embed(weights, layout, batch, depths)
     return embed_reference(weights, layout, batch, depths)
+
+
+def check_depths(depths: Sequence[int]) -> None:
+    """Raises `ValueError` unless they rise from at least 1."""
+    if not depths or any(b <= a for a, b in pairwise((0, *depths))):
+        raise ValueError(f"depths must rise from at least 1, got {list(depths)}")
 
 
 def embed_reference(
