@@ -33,10 +33,12 @@ from regoal.files import write_text_atomically
 
 WAYS = {"kernel": "1", "definition": "0"}
 """What `REGOAL_KERNEL` says for each."""
-TRAIN = range(1, 9)
-VALIDATE = range(9, 15)
+TRAIN = range(1, 6)
+VALIDATE = range(6, 11)
 """Balls."""
-CONFIG = replace(LAPTOP, layers=12, horizon=50, episodes=40, patience=0)
+CONFIG = replace(
+    LAPTOP, layers=6, horizon=30, episodes=30, validate_every=3, validation_steps=100, patience=0
+)
 
 
 def write_problems(folder: Path, balls: Sequence[int]) -> None:
