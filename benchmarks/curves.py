@@ -10,6 +10,7 @@ of the first complete validation and the mean loss.
 import argparse
 import json
 import os
+import sys
 import tempfile
 import time
 from collections.abc import Sequence
@@ -64,7 +65,9 @@ def trained(folder: Path, way: str, seed: int) -> dict[str, Any]:
         name="gripper",
     )
     start = time.process_time()
-    run_training(settings, lambda news: None)
+    summary = run_training(settings, lambda news: None)
+    if summary.signal is not None:
+        sys.exit(summary.exit_code)
     seconds = time.process_time() - start
     validations = read_jsonl(out / VALIDATION)
     complete = first_complete(validations)

@@ -9,6 +9,7 @@ of states fill in the first part.
 
 import argparse
 import json
+import sys
 import tempfile
 from collections.abc import Sequence
 from dataclasses import replace
@@ -56,7 +57,9 @@ def resident(episodes: int) -> list[float]:
             preset="laptop",
             name=DOMAIN,
         )
-        run_training(settings, tell)
+        summary = run_training(settings, tell)
+    if summary.signal is not None:
+        sys.exit(summary.exit_code)
     return memory
 
 
