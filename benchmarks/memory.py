@@ -1,14 +1,18 @@
-"""Does memory grow while training? Resident memory after every episode.
+"""Does memory grow while training? Resident memory after every episode of a whole run.
 
-Run `python -m benchmarks.memory [--episodes 500] [--out build/memory]`: trains on Blocks problems
-with 2 to 6 blocks and 3 layers, and writes a JSON file and a figure. Replay and the encoder's
-memory of states fill in the first part; what the second half adds an episode is the answer.
+Run `python -m benchmarks.memory [--episodes 500] [--out build/memory]`: `regoal train` on the
+paper's Blocks problems, LAPTOP preset with 3 layers, a validation every 50 episodes, one thread.
+Writes a JSON file and a figure. Every 50 episodes the states that replay does not hold are let go,
+so that memory swings; the highest value in each 50 episodes is the answer. Replay and the memory
+of states fill in the first part.
 """
 
 import argparse
 import json
+import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,53 +20,74 @@ import numpy as np
 import torch
 
 from benchmarks import machine
-from regoal.config import TrainConfig
+from regoal.config import LAPTOP
 from regoal.domains.splits import write_split
+from regoal.experiments.run import run_training
+from regoal.experiments.run_values import Progress, RunSettings
 from regoal.files import write_text_atomically
-from regoal.learning.dqn import Streams, train
-from regoal.learning.learner import Learner
-from regoal.learning.replay import Replay
-from regoal.networks import native
-from regoal.networks.encoding import Encoder
-from regoal.networks.q_network import QNetwork
-from regoal.networks.relations import relations_of
-from regoal.planning.schema import schema_of
-from regoal.planning.task import load_domain, load_task
+from regoal.learning.dqn import FORGET_EVERY
 
+DOMAIN = "blocks"
 LAYERS = 3
-MOST_BLOCKS = 6
+SHOWN_EVERY = 10
 
 
-def resident(episodes: int) -> Iterator[float]:
+def resident(episodes: int) -> list[float]:
     """Resident memory in MB before the first and after each episode."""
-    with tempfile.TemporaryDirectory() as folder:
-        paths = write_split("blocks", "train", Path(folder))
-        domain = load_domain(Path(folder) / "domain.pddl")
-        tasks = [load_task(domain, path) for path in paths]
-    tasks = [task for task in tasks if len(task.objects) <= MOST_BLOCKS]
-    relations = relations_of(schema_of(domain))
-    config = TrainConfig(layers=LAYERS, episodes=episodes)
-    network = QNetwork(relations, config.embedding_size, seed=0)
-    learner = Learner(network, Encoder(relations), config)
-    replay = Replay(
-        config.replay_capacity, exponent=config.priority_exponent, weight=config.priority_weight
-    )
-    yield machine.resident_mb()
-    for _ in train(tasks, learner, replay, Streams.from_seed(0)):
-        yield machine.resident_mb()
+    memory = [machine.resident_mb()]
+
+    def tell(news: str | Progress) -> None:
+        if isinstance(news, Progress):
+            memory.append(machine.resident_mb())
+            if news.episode % FORGET_EVERY == 0:
+                print(f"after {news.episode:4} episodes {memory[-1]:8.1f} MB", flush=True)
+
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        for split in ("train", "validation"):
+            write_split(DOMAIN, split, folder / split)
+        settings = RunSettings(
+            domain=folder / "train" / "domain.pddl",
+            problems=folder / "train",
+            validation=folder / "validation",
+            out=folder / "run",
+            config=replace(
+                LAPTOP, layers=LAYERS, episodes=episodes, patience=0, validate_every=FORGET_EVERY
+            ),
+            preset="laptop",
+            name=DOMAIN,
+        )
+        summary = run_training(settings, tell)
+    if summary.signal is not None:
+        sys.exit(summary.exit_code)
+    return memory
 
 
-def growth(memory: list[float]) -> float:
-    """MB an episode over the second half, by least squares.
+def highest(memory: Sequence[float]) -> list[float]:
+    """The highest value in each run of episodes between two times that states are let go.
 
-    >>> round(growth([9.0, 10.0, 11.0, 12.0]), 3)
-    1.0
+    >>> highest([9.0] + [10.0] * 49 + [30.0] + [20.0] * 50)
+    [30.0, 20.0]
     """
-    half = memory[len(memory) // 2 :]
-    return float(np.polyfit(range(len(half)), half, 1)[0]) if len(half) > 1 else 0.0
+    return [
+        max(memory[i : i + FORGET_EVERY])
+        for i in range(1, len(memory) - FORGET_EVERY + 1, FORGET_EVERY)
+    ]
 
 
-def draw(memory: list[float], out: Path) -> None:
+def growth(memory: Sequence[float]) -> float:
+    """MB an episode, by least squares through the highest values of the second half.
+
+    >>> growth([float(i // 50) for i in range(501)])
+    0.02
+    """
+    half = highest(memory)[len(highest(memory)) // 2 :]
+    if len(half) < 2:
+        return 0.0
+    return round(float(np.polyfit(range(len(half)), half, 1)[0]) / FORGET_EVERY, 6)
+
+
+def draw(memory: Sequence[float], out: Path) -> None:
     """Memory over episodes."""
     import matplotlib as mpl
 
@@ -72,9 +97,11 @@ def draw(memory: list[float], out: Path) -> None:
     figure, axes = plt.subplots(figsize=(5.5, 3.2), layout="constrained")
     axes.plot(memory)
     axes.set(xlabel="episode", ylabel="resident memory, MB", ylim=(0, 1.15 * max(memory)))
-    axes.set_title(f"second half: {1000 * growth(memory):+.1f} kB an episode", fontsize="medium")
+    title = f"highest of each {FORGET_EVERY} episodes, second half: "
+    title += f"{1000 * growth(memory):+.0f} kB an episode"
+    axes.set_title(title, fontsize="medium")
     axes.grid(color="#e6e6e6", linewidth=0.6)
-    figure.savefig(out, dpi=150)
+    figure.savefig(out, dpi=100)
     plt.close(figure)
 
 
@@ -87,17 +114,15 @@ def main() -> None:
     parser.add_argument("--episodes", type=int, default=500)
     arguments = parser.parse_args()
     torch.set_num_threads(1)
-    native.use_threads(1)
-    memory: list[float] = []
-    for megabytes in resident(arguments.episodes):
-        memory.append(megabytes)
-        if len(memory) % 50 == 1:
-            print(f"after {len(memory) - 1:4} episodes {megabytes:8.1f} MB", flush=True)
-    record: dict[str, Any] = machine.description() | {
+    description = machine.description()
+    memory = resident(arguments.episodes)
+    record: dict[str, Any] = description | {
+        "domain": DOMAIN,
         "layers": LAYERS,
-        "resident_mb": memory,
+        "resident_mb": {i: round(memory[i], 1) for i in range(0, len(memory), SHOWN_EVERY)},
+        "highest_mb": [round(x, 1) for x in highest(memory)],
         "mb_an_episode_in_the_second_half": growth(memory),
-        "peak_mb": machine.peak_mb(),
+        "peak_mb": round(machine.peak_mb(), 1),
     }
     arguments.out.parent.mkdir(parents=True, exist_ok=True)
     write_text_atomically(arguments.out.with_suffix(".json"), json.dumps(record, indent=1) + "\n")

@@ -69,7 +69,13 @@ class Layout:
 
     def mlp(self, vector: Tensor, name: str) -> MLP:
         """The views of one MLP's weights."""
-        return MLP(*(self.part(vector, f"{name}.{field}") for field in MLP._fields))
+        places = [self.places[f"{name}.{field}"] for field in MLP._fields]
+        start, (last, shape) = places[0][0], places[-1]
+        # Views of one view: each view of the vector itself has a gradient as long as the vector.
+        own = vector[start : last + math.prod(shape)]
+        return MLP(
+            *(own[at - start : at - start + math.prod(shape)].view(shape) for at, shape in places)
+        )
 
     def initial(self, seed: int) -> Tensor:
         """Weights to start from: as `torch.nn` draws linear layers, with two exceptions.
