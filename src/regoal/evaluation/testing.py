@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from regoal.errors import RegoalError, UsageError
+from regoal.errors import RegoalError, TooWideError, UsageError
 from regoal.evaluation.execution import Execution, execute
 from regoal.evaluation.results import Outcome, PlanResult, problem_names
 from regoal.files import write_text_atomically
@@ -84,7 +84,7 @@ def evaluate(
                 yield _no_result(name, domain.name, policy)
         for note in unread_goals(encoder, list(names)):
             tell(note)
-        for execution in _executions(policy, encoder, list(names), settings):
+        for execution in _telling(_executions(policy, encoder, list(names), settings), tell):
             yield _result(execution, names[execution.task], policy, settings.plans)
 
 
@@ -103,14 +103,15 @@ class Attempt:
 def solve(policy: Policy, encoder: Encoder, task: Task, settings: TestSettings) -> Attempt:
     """Run the policy on one task until it is solved or cannot go on; no plan is written.
 
-    Raises `MemoryError` where the task does not fit into memory.
+    Raises `MemoryError` where the task does not fit into memory, `TooWideError` where a state has
+    too many actions.
     """
     if impossible := impossible_goals(task):
         what = " ".join(impossible[:3]) + (" and others" if impossible[3:] else "")
         return Attempt(None, f"the goal asks for {what}, which no action brings about", 0.0)
     [execution] = _executions(policy, encoder, [task], settings)
     if execution.outcome is Outcome.MEMORY_LIMIT:
-        raise MemoryError
+        raise TooWideError(execution.reason) if execution.reason else MemoryError
     if execution.outcome is Outcome.SOLVED:
         return Attempt(execution.actions, "", execution.seconds)
     return Attempt(None, _why(execution), execution.seconds)
@@ -135,6 +136,14 @@ def _executions(
         max_steps=settings.max_steps,
         time_limit_s=settings.time_limit_s,
     )
+
+
+def _telling(executions: Iterator[Execution], tell: Callable[[str], None]) -> Iterator[Execution]:
+    """The same, each with what there is to tell about its end."""
+    for execution in executions:
+        if execution.reason:
+            tell(execution.reason)
+        yield execution
 
 
 def _why(execution: Execution) -> str:

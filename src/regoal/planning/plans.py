@@ -212,6 +212,7 @@ class _Replay:
         if schema.get_arity() == len(objects):
             action = self._problem.new_ground_action(schema, natives)
             return action if action.is_applicable(state) else None
+        self._task.check_width(self._state)
         for action in state.generate_applicable_actions(False):
             if action.get_action() == schema and action.get_objects()[: len(objects)] == natives:
                 return action

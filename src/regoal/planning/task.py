@@ -26,6 +26,8 @@ from regoal.planning import pddl_text
 from regoal.planning.goals import Atom, Goal
 from regoal.planning.pddl_domain import PddlAction
 from regoal.planning.trial import crash_of
+from regoal.planning.width import Width
+from regoal.stopping import checked
 
 
 @dataclass(frozen=True, order=True)
@@ -201,10 +203,15 @@ class Task:
         return {name: i for i, name in enumerate(self.objects)}
 
     def applicable_actions(self, state: State) -> tuple[GroundAction, ...]:
-        """All applicable ground actions in a fixed order; the dummy action where there is none."""
+        """All applicable ground actions in a fixed order; the dummy action where there is none.
+
+        Raises `TooWideError` where there are too many to list, and `StoppedError` where
+        `regoal.stopping` says so.
+        """
         known = self._actions
         found = []
-        for native in self._generator.generate_applicable_actions(state._native):
+        self.check_width(state)
+        for native in checked(self._natives(state)):
             index = native.get_index()
             if index not in known:
                 known[index] = self._converted(native)
@@ -214,6 +221,19 @@ class Task:
         if self.domain.has_copies:
             found = list(dict.fromkeys(found))
         return tuple(found) or (DUMMY_ACTION,)
+
+    def check_width(self, state: State) -> None:
+        """Raise `TooWideError` where a state has too many applicable actions to list them."""
+        if not self._width.narrow:
+            names = (atom.predicate for atom in state.fluent_atoms)
+            self._width.check(self.path, names, lambda: self._natives(state))
+
+    def _natives(self, state: State) -> Any:
+        return self._generator.generate_applicable_actions(state._native)
+
+    @cached_property
+    def _width(self) -> Width:
+        return Width(self.domain.native, self._native, self.domain.text.predicates)
 
     def is_dead_end(self, state: State) -> bool:
         """Whether no action is applicable; other dead ends are not told."""
