@@ -17,6 +17,16 @@ INTERRUPT_S = 0.5
 """Seconds until an interrupt is passed on: a terminal sends it to both processes itself."""
 
 
+def process_age() -> float:
+    """Wall-clock seconds since this process began; 0 where the system does not tell (no Linux)."""
+    try:
+        with open("/proc/self/stat", encoding="utf-8", errors="replace") as stream:
+            ticks = int(stream.read().rpartition(")")[2].split()[19])
+        return time.clock_gettime(time.CLOCK_BOOTTIME) - ticks / os.sysconf("SC_CLK_TCK")
+    except (OSError, AttributeError, LookupError, ValueError):
+        return 0.0
+
+
 def supervised(*, seconds: float, mib: float) -> int | None:
     """Split this process in two: one goes on under the limits, the other watches it.
 

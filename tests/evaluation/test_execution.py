@@ -386,9 +386,9 @@ def test_a_state_that_is_too_wide_ends_its_problem_alone(tasks, encoders, monkey
     encoder = encoders["roads"]
     network = Preferring(encoder, "(go a c)")
     found = list(execute(network, network, [wide, tasks["roads"]["fork"]], layers=1))
-    assert [(x.task, x.outcome, x.reason) for x in found] == [
+    assert [(x.task, x.outcome, str(x.fault)) for x in found] == [
         (wide, Outcome.MEMORY_LIMIT, "too many actions"),
-        (tasks["roads"]["fork"], Outcome.SOLVED, ""),
+        (tasks["roads"]["fork"], Outcome.SOLVED, "None"),
     ]
 
 

@@ -13,7 +13,7 @@ from itertools import groupby
 import numpy as np
 from torch import Tensor
 
-from regoal.errors import TooWideError, lacks_memory
+from regoal.errors import RegoalError, TooWideError, lacks_memory
 from regoal.evaluation.results import Outcome
 from regoal.networks.encoding import Encoder, Input
 from regoal.networks.q_network import QNetwork
@@ -46,8 +46,8 @@ class Execution:
     actions: list[GroundAction] = field(default_factory=list)
     outcome: Outcome | None = None
     """None while it goes on."""
-    reason: str = ""
-    """What to tell where the outcome does not say enough."""
+    fault: RegoalError | None = None
+    """What is wrong with the problem itself, where that ended it."""
     started: float = field(default_factory=time.perf_counter)
     seconds: float = 0.0
     """Wall-clock seconds from its start to its end; problems of one batch share them."""
@@ -82,9 +82,9 @@ class Execution:
         except StoppedError:
             if not stop():
                 self.end(Outcome.TIME_LIMIT)
-        except TooWideError as error:
-            self.reason = str(error)
-            self.end(Outcome.MEMORY_LIMIT)
+        except RegoalError as error:
+            self.fault = error
+            self.end(Outcome.MEMORY_LIMIT if isinstance(error, TooWideError) else Outcome.ERROR)
         except (MemoryError, RuntimeError) as error:
             if not lacks_memory(error):
                 raise

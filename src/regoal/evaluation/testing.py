@@ -84,7 +84,8 @@ def evaluate(
                 yield _no_result(name, domain.name, policy)
         for note in unread_goals(encoder, list(names)):
             tell(note)
-        for execution in _telling(_executions(policy, encoder, list(names), settings), tell):
+        found = _executions(policy, encoder, list(names), settings)
+        for execution in _telling(found, tell, unreadable):
             yield _result(execution, names[execution.task], policy, settings.plans)
 
 
@@ -104,14 +105,16 @@ def solve(policy: Policy, encoder: Encoder, task: Task, settings: TestSettings) 
     """Run the policy on one task until it is solved or cannot go on; no plan is written.
 
     Raises `MemoryError` where the task does not fit into memory, `TooWideError` where a state has
-    too many actions.
+    too many actions, and `PddlError` where the cost of an action is missing.
     """
     if impossible := impossible_goals(task):
         what = " ".join(impossible[:3]) + (" and others" if impossible[3:] else "")
         return Attempt(None, f"the goal asks for {what}, which no action brings about", 0.0)
     [execution] = _executions(policy, encoder, [task], settings)
+    if execution.fault is not None:
+        raise execution.fault
     if execution.outcome is Outcome.MEMORY_LIMIT:
-        raise TooWideError(execution.reason) if execution.reason else MemoryError
+        raise MemoryError
     if execution.outcome is Outcome.SOLVED:
         return Attempt(execution.actions, "", execution.seconds)
     return Attempt(None, _why(execution), execution.seconds)
@@ -138,11 +141,17 @@ def _executions(
     )
 
 
-def _telling(executions: Iterator[Execution], tell: Callable[[str], None]) -> Iterator[Execution]:
-    """The same, each with what there is to tell about its end."""
+def _telling(
+    executions: Iterator[Execution],
+    tell: Callable[[str], None],
+    unreadable: Callable[[RegoalError], None],
+) -> Iterator[Execution]:
+    """The same, each with what there is to tell about its end; faulty PDDL is an error."""
     for execution in executions:
-        if execution.reason:
-            tell(execution.reason)
+        if isinstance(execution.fault, TooWideError):
+            tell(str(execution.fault))
+        elif execution.fault is not None:
+            unreadable(execution.fault)
         yield execution
 
 

@@ -6,7 +6,7 @@ and Geffner, AIJ 2001).
 
 from collections.abc import Iterator, Sequence
 
-from regoal.errors import TooWideError
+from regoal.errors import RegoalError
 from regoal.planning.goals import Atom, Goal
 from regoal.planning.pddl_domain import PddlDomain
 from regoal.planning.pddl_formulas import Formula, Junction, Literal
@@ -43,7 +43,7 @@ def _reaches(task: Task, state: State, goal: Goal) -> bool:
     while not wanted <= reached:
         try:
             new = set(task.applicable_actions(task.state_of(reached))) - tried - {DUMMY_ACTION}
-        except TooWideError:
+        except RegoalError:  # too many, or the cost of one that never is applicable is missing
             return True
         if len(new) > MOST_ACTIONS:
             return True
