@@ -166,7 +166,7 @@ class Evaluate:
     memory_limit: Memory = math.inf
     """Most memory for data of the whole command, e.g. 4G."""
     out: Path | None = None
-    """A file for the records, one line of JSON a problem, in the order in which they end: large ones
+    """A file for the records, one line of JSON a problem as it ends; large ones
     begin."""
     plans: Path | None = None
     """A folder for the plans, one NAME.plan a solved problem."""

@@ -1,5 +1,6 @@
 """A policy on problem files: load, execute greedily, validate, record (paper, "Testing")."""
 
+import contextlib
 import math
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
@@ -159,8 +160,9 @@ def _why(execution: Execution) -> str:
     steps = f"after {len(execution.actions)} step(s)"
     if execution.outcome is Outcome.STEP_LIMIT:
         return f"{steps}, as many as allowed, the goal is not reached"
-    if execution.task.is_dead_end(execution.state):
-        return f"{steps} no action is applicable"
+    with contextlib.suppress(TooWideError):
+        if execution.task.is_dead_end(execution.state):
+            return f"{steps} no action is applicable"
     return f"{steps} every action leads to a state that was visited before"
 
 
