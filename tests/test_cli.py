@@ -1,4 +1,5 @@
 import dataclasses
+import errno
 import json
 import os
 import resource
@@ -8,10 +9,12 @@ import sys
 
 import pytest
 
-from regoal import cli, commands
+from regoal import cli, commands, terminal
 from regoal.config import LAPTOP, PAPER, LinearDecay, TrainConfig
-from regoal.errors import PddlError
+from regoal.errors import PddlError, UsageError
+from regoal.evaluation.results import Outcome, PlanResult
 from regoal.experiments.run_dir import load_run, read_results
+from regoal.experiments.run_folder import told_disk_errors
 from regoal.experiments.sweep import print_commands, read_sweep
 
 # Lamps that are switched on for good: every policy reaches every goal.
@@ -230,7 +233,7 @@ def test_generate_writes_a_split(tmp_path, capsys):
 @pytest.mark.parametrize(
     ("plan", "code", "told"),
     [
-        ("(switch l0)\n(SWITCH L1)\n", 0, "valid, the plan is valid: length 2, cost 2"),
+        ("(switch l0)\n(SWITCH L1)\n", 0, "valid, length 2, cost 2"),
         ("(switch l0)\n(switch l0)\n", 1, "INVALID, step 2 (line 2), (switch l0): "),
         ("(switch l0)\n", 1, "INVALID, after the last step the goal is missed: (lit l1)"),
     ],
@@ -487,3 +490,71 @@ def test_a_termination_while_the_command_line_is_read_is_one(monkeypatch):
     with pytest.raises(SystemExit) as found:
         regoal("policies")
     assert found.value.code == 143
+
+
+def test_a_cost_without_a_value_is_told_by_evaluate_and_plan(run_folder, tmp_path, capsys):
+    costly = DOMAIN.replace(
+        "(:predicates", "(:functions (total-cost) (price ?l - lamp))(:predicates"
+    )
+    costly = costly.replace("(lit ?l) (not", "(lit ?l) (increase (total-cost) (price ?l)) (not")
+    problems = tmp_path / "problems"
+    write_problems(problems, [1], costly)
+    priced = problem(2).replace("(:init", "(:init (= (price l0) 1)")[:-2] + (
+        "(:metric minimize (total-cost)))"
+    )
+    (problems / "p2.pddl").write_text(priced)
+    records = tmp_path / "records.jsonl"
+    assert regoal("evaluate", run_folder, "--problems", problems, "--out", records) == 31
+    told = capsys.readouterr().err
+    assert "p2.pddl: :init gives the cost of (switch l1) no value; add it." in told
+    assert {r.problem: r.outcome.key for r in read_results(records)} == {
+        "p1": "solved",
+        "p2": "error",
+    }
+    plan = tmp_path / "plan"
+    domain = problems / "domain.pddl"
+    assert regoal("plan", run_folder, domain, problems / "p2.pddl", "--out", plan) == 31
+    assert not plan.exists()
+
+
+def test_python_m_regoal_is_the_command():
+    done = subprocess.run(
+        [sys.executable, "-m", "regoal", "--version"], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.startswith("regoal ")
+
+
+def test_the_time_limit_of_plan_counts_from_the_start_of_the_process():
+    code = "import time; time.sleep(1); from regoal.limits import process_age as a; print(a())"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert 1 <= float(done.stdout) < 30
+
+
+@pytest.mark.parametrize(
+    ("number", "remedy"),
+    [(errno.ENOSPC, "Make room"), (errno.EFBIG, "ulimit -f"), (errno.EACCES, "Make the folder")],
+)
+def test_a_training_that_cannot_write_ends_with_36(tmp_path, number, remedy):
+    with pytest.raises(UsageError, match=remedy) as error, told_disk_errors(tmp_path):
+        raise OSError(number, os.strerror(number))
+    assert error.value.exit_code == 36
+
+
+def test_records_that_cannot_be_written_leave_no_empty_file(tmp_path, monkeypatch):
+    def full(path, record):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
+
+    monkeypatch.setattr(terminal, "append_json_line", full)
+    result = PlanResult(
+        problem="p",
+        domain="d",
+        method="lifted",
+        outcome=Outcome.DEAD_END,
+        plan_length=None,
+        plan_cost=None,
+        seconds=0.0,
+        steps=0,
+    )
+    with pytest.raises(OSError, match="No space"):
+        terminal.follow(iter([result]), 1, tmp_path / "out", lambda text, keep: None)
+    assert not (tmp_path / "out").exists()

@@ -21,8 +21,10 @@ from regoal.errors import (
     UsageError,
     lacks_memory,
 )
+from regoal.stopping import end_at_second
 
 EXIT_INTERRUPTED = 130
+EXIT_HUNG_UP = 129
 EXIT_PIPE = 141
 EXIT_TERMINATED = 143
 
@@ -31,6 +33,10 @@ def main() -> None:
     """The entry point of `regoal`."""
     logging.basicConfig(format="regoal: %(message)s")
     signal.signal(signal.SIGTERM, _terminate)
+    if signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:  # else `nohup` wants us to go on
+        signal.signal(signal.SIGHUP, _terminate)
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        end_at_second(number)
     sys.exit(run(sys.argv[1:]))
 
 
@@ -68,7 +74,7 @@ def parse(words: Sequence[str]) -> Command | int:
             config=(tyro.conf.PositionalMetavarFromFieldName,),
         )
     except SystemExit as exit_:
-        if exit_.code == EXIT_TERMINATED:
+        if exit_.code in (EXIT_TERMINATED, EXIT_HUNG_UP):
             raise
         return EXIT_USAGE if exit_.code else EXIT_DONE
     except ValueError as error:
@@ -134,7 +140,7 @@ def _explained(error: BaseException) -> tuple[int, str]:
 
 def _terminate(signum: int, frame: FrameType | None) -> None:
     """End as after an interrupt, so that everything is put in order first."""
-    raise SystemExit(EXIT_TERMINATED)
+    raise SystemExit(128 + signum)
 
 
 if __name__ == "__main__":

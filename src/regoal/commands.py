@@ -21,11 +21,11 @@ from regoal.config import LAPTOP, TrainConfig
 from regoal.domains.splits import DOMAINS, write_split
 from regoal.errors import EXIT_DONE, EXIT_INVALID_PLAN, EXIT_NO_PLAN, RegoalError, UsageError
 from regoal.experiments.run_dir import check_credit, recorded_number
-from regoal.limits import supervised
+from regoal.limits import process_age, supervised
 from regoal.planning.problem_files import problem_files, with_domains
 from regoal.threads import free_threads, process_group
 
-STARTED = time.perf_counter()
+STARTED = time.perf_counter() - process_age()
 MOST_MIB = 10**9
 
 
@@ -164,11 +164,12 @@ class Evaluate:
     max_steps: int = 1000
     """Most actions for a problem."""
     time_limit: Duration = math.inf
-    """Most wall-clock time for a problem, e.g. 30s."""
+    """Most wall-clock time for a problem once it has been read, e.g. 30s."""
     memory_limit: Memory = math.inf
     """Most memory for data of the whole command, e.g. 4G."""
     out: Path | None = None
-    """A file for the records, one line of JSON a problem."""
+    """A file for the records, one line of JSON a problem as it ends; large ones
+    begin."""
     plans: Path | None = None
     """A folder for the plans, one NAME.plan a solved problem."""
     device: Device = "auto"
@@ -220,7 +221,7 @@ class Plan:
     max_steps: int = 1000
     """Most actions."""
     time_limit: Duration = math.inf
-    """Most wall-clock time of the whole command, e.g. 30s or 5m."""
+    """Most wall-clock time of the whole command, from the start of its process, e.g. 30s, 5m."""
     memory_limit: Memory = math.inf
     """Most memory for data, e.g. 1G."""
     device: Device = "auto"

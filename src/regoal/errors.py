@@ -39,6 +39,12 @@ class UsageError(RegoalError):
     exit_code = EXIT_USAGE
 
 
+class TooWideError(RegoalError):
+    """A state with more applicable actions than memory and time are spent on."""
+
+    exit_code = EXIT_MEMORY
+
+
 def lacks_memory(error: BaseException) -> bool:
     """Whether an error says that memory ran out: Python's, or PyTorch's for a CPU or a GPU."""
     if isinstance(error, MemoryError):

@@ -1,5 +1,7 @@
 """Writing files so that a kill, a crash or a full disk never leaves half of one; their order."""
 
+import contextlib
+import errno
 import hashlib
 import os
 import re
@@ -24,10 +26,30 @@ def write_bytes_atomically(path: Path, data: bytes) -> None:
             os.fsync(stream.fileno())
         temporary.replace(path)
     except BaseException as error:
-        temporary.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):  # e.g. a read-only file system, told below
+            temporary.unlink(missing_ok=True)
         if isinstance(error, OSError):
             error.filename = str(path)  # not the temporary name, or none at all
         raise
+
+
+MOST_BYTES = 64 * 2**20
+"""Most bytes of a text file that is read. The largest problems of the competitions have a tenth."""
+
+
+def read_bytes(path: Path) -> bytes:
+    """The bytes of a file that is to be read as text: a regular one, a pipe, a terminal.
+
+    Raises `OSError` where it cannot be read, or has more than `MOST_BYTES`, as devices that never
+    end have.
+    """
+    with path.open("rb") as stream:
+        data = b""
+        if os.fstat(stream.fileno()).st_size <= MOST_BYTES:
+            data = stream.read(MOST_BYTES + 1)
+            if len(data) <= MOST_BYTES:
+                return data
+    raise OSError(errno.EFBIG, f"it has more than {MOST_BYTES // 2**20} MiB", str(path))
 
 
 def short_digest(path: Path) -> str:

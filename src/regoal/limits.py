@@ -13,6 +13,18 @@ MIB = 1024 * 1024
 LEAST_MIB = 512
 """PyTorch alone takes about half of this."""
 POLL_S = 0.02
+INTERRUPT_S = 0.5
+"""Seconds until an interrupt is passed on: a terminal sends it to both processes itself."""
+
+
+def process_age() -> float:
+    """Wall-clock seconds since this process began; 0 where the system does not tell (no Linux)."""
+    try:
+        with open("/proc/self/stat", encoding="utf-8", errors="replace") as stream:
+            ticks = int(stream.read().rpartition(")")[2].split()[19])
+        return time.clock_gettime(time.CLOCK_BOOTTIME) - ticks / os.sysconf("SC_CLK_TCK")
+    except (OSError, AttributeError, LookupError, ValueError):
+        return 0.0
 
 
 def supervised(*, seconds: float, mib: float) -> int | None:
@@ -40,8 +52,11 @@ def supervised(*, seconds: float, mib: float) -> int | None:
 
 
 def _watch(child: int, deadline: float, *, memory_is_limited: bool) -> int:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal sends it to the child as well
-    signal.signal(signal.SIGTERM, lambda number, frame: os.kill(child, number))
+    interrupted: list[float] = []
+    signal.signal(signal.SIGINT, lambda number, frame: interrupted.append(time.monotonic()))
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) != signal.SIG_IGN:
+            signal.signal(number, lambda number, frame: os.kill(child, number))
     while True:
         ended, status = os.waitpid(child, os.WNOHANG)
         if ended:
@@ -50,6 +65,9 @@ def _watch(child: int, deadline: float, *, memory_is_limited: bool) -> int:
                 print("regoal: error: Out of memory.", file=sys.stderr)
                 return EXIT_MEMORY
             return code if code >= 0 else 128 - code
+        if interrupted and time.monotonic() > interrupted[0] + INTERRUPT_S:
+            os.kill(child, signal.SIGINT)
+            interrupted.clear()
         if time.monotonic() > deadline:
             os.kill(child, signal.SIGKILL)
             os.waitpid(child, 0)

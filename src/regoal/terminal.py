@@ -11,7 +11,7 @@ from rich.console import Console
 
 from regoal.evaluation.results import PlanResult
 from regoal.experiments.run_dir import JsonObject, RunRecord, append_json_line
-from regoal.files import write_text_atomically
+from regoal.files import is_special, write_text_atomically
 from regoal.units import duration_text
 
 if TYPE_CHECKING:
@@ -127,6 +127,17 @@ def print_coverage(results: Sequence[PlanResult]) -> None:
     out.print(f"Coverage: {sum(r.solved for r in results)} of {len(results)}")
 
 
+def _record(records: Path, result: PlanResult, *, first: bool) -> None:
+    """Append a result. Where not even the first can be written, no empty file is left."""
+    try:
+        append_json_line(records, result.to_json())
+    except OSError:
+        if first and not is_special(records):
+            with contextlib.suppress(OSError):
+                records.unlink()
+        raise
+
+
 def follow(
     results: Iterator[PlanResult], total: int, records: Path | None, show: Show
 ) -> list[PlanResult]:
@@ -138,7 +149,7 @@ def follow(
     for result in results:
         done.append(result)
         if records is not None:
-            append_json_line(records, result.to_json())
+            _record(records, result, first=len(done) == 1)
         show(result_line(result), True)
         show(f"{len(done)} of {total} problems, {sum(r.solved for r in done)} solved", False)
     return done

@@ -197,11 +197,16 @@ def test_written_files_load(name, tmp_path):
     assert task.applicable_actions(task.initial_state)[0].native is not None
 
 
-def test_writing_again_replaces_but_never_mixes(tmp_path):
+def test_writing_again_neither_replaces_nor_mixes(tmp_path):
     first = splits.write_split("gripper", "validation", tmp_path)
     assert splits.write_split("gripper", "validation", tmp_path) == first
-    with pytest.raises(UsageError, match=r"holds files of another set, e\.g\. p008\.pddl"):
+    with pytest.raises(UsageError, match=r"holds files of another set, e\.g\. p001\.pddl"):
         splits.write_split("gripper-l", "train", tmp_path)
+    first[-1].unlink()  # a call that was killed
+    assert splits.write_split("gripper", "validation", tmp_path) == first
+    first[0].write_text(first[0].read_text() + "\n")
+    with pytest.raises(UsageError, match="another set"):
+        splits.write_split("gripper", "validation", tmp_path)
 
 
 def test_unknown_names_list_the_choices():

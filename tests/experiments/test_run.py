@@ -17,6 +17,7 @@ import pytest
 import torch
 
 import regoal
+from regoal import stopping
 from regoal.config import LAPTOP
 from regoal.errors import PddlError, RegoalError, UsageError
 from regoal.experiments import run as run_module
@@ -27,6 +28,7 @@ from regoal.experiments.selection import Standing, Validation
 from regoal.learning.checkpoint import read_checkpoint
 from regoal.learning.learner import Learner
 from regoal.networks.policy_file import load_policy
+from regoal.planning.task import Task
 
 DOMAIN = """(define (domain tower)
   (:requirements :strips :negative-preconditions)
@@ -375,7 +377,7 @@ def interrupted(files, out, number, at):
     return run(files, out, tell), told
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 @pytest.mark.parametrize("at", [1, 4])
 def test_the_first_signal_saves_and_ends_the_run(files, tmp_path, finished, number, at):
     handlers = signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)
@@ -387,6 +389,27 @@ def test_the_first_signal_saves_and_ends_the_run(files, tmp_path, finished, numb
     run(files, tmp_path, resume=True)
     assert result(tmp_path) == result(finished)
     assert records(tmp_path / "validation.jsonl") == records(finished / "validation.jsonl")
+
+
+@pytest.mark.parametrize("at", [3, 20, 50])
+def test_a_signal_while_actions_are_listed_undoes_the_episode(
+    files, tmp_path, finished, monkeypatch, at
+):
+    real, lists = Task.applicable_actions, []
+
+    def applicable_actions(self, state):
+        lists.append(1)
+        if len(lists) == at:
+            os.kill(os.getpid(), signal.SIGTERM)
+            stopping.check()
+        return real(self, state)
+
+    monkeypatch.setattr(Task, "applicable_actions", applicable_actions)
+    summary = run(files, tmp_path)
+    assert (summary.ended, len(lists) >= at) == ("interrupted", True)
+    monkeypatch.undo()
+    run(files, tmp_path, resume=True)
+    assert result(tmp_path) == result(finished)
 
 
 @pytest.mark.parametrize("at", [2, 7, 15])

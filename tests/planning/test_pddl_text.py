@@ -449,3 +449,16 @@ def test_costs_are_read_with_a_metric_only(read):
         values.replace("(:init", "(:init (= (miles home north) 3)"),
         "two values",
     )
+
+
+@pytest.mark.parametrize(
+    "word", ["(not (not (on a)))", "(forall (?x) (on ?x))", "(when (on a) (on b))"]
+)
+def test_formulas_cannot_stand_in_init(tmp_path, word):
+    domain, problem = tmp_path / "domain.pddl", tmp_path / "p.pddl"
+    domain.write_text("(define (domain d) (:predicates (on ?x)))")
+    problem.write_text(
+        f"(define (problem p) (:domain d) (:objects a b)\n(:init {word}) (:goal (on a)))"
+    )
+    with pytest.raises(PddlError, match=r"p\.pddl, line 2: '[a-z]+' cannot stand here in :init"):
+        read_problem(problem, read_domain(domain))

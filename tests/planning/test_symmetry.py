@@ -241,12 +241,12 @@ COSTS = """(define (domain toll) (:requirements :strips :action-costs)
 def test_costs_tell_objects_apart(read_task):
     problem = """(define (problem p) (:domain toll) (:objects a b c d e)
       (:init (place a) (place b) (place c) (place d) (place e) (= (total-cost) 0)
-        (= (toll a) 1) (= (toll b) 1) (= (toll c) 2) (= (toll d) 2))
+        (= (toll a) 1) (= (toll b) 1) (= (toll c) 2) (= (toll d) 2) (= (toll e) 3))
       (:goal (been a)){})"""
     task = read_task(COSTS, problem.format(" (:metric minimize (total-cost))"))
     found = Symmetry(task, task.goal).representatives(task.initial_state)
     assert found.counts == {"a": 1, "b": 1, "c": 2, "e": 1}  # a is in the goal
-    assert [a.objects for a in found.actions] == [("a",), ("b",), ("c",)]  # e has no toll
+    assert [a.objects for a in found.actions] == [("a",), ("b",), ("c",), ("e",)]
     task = read_task(COSTS, problem.format(""))
     found = Symmetry(task, task.goal).representatives(task.initial_state)
     assert found.counts == {"a": 1, "b": 4}

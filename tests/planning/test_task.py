@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from regoal.errors import PddlError
+from regoal.errors import PddlError, UnsupportedPddlError
 from regoal.planning import task as task_module
 from regoal.planning.goals import Atom, Goal
 from regoal.planning.task import DUMMY_ACTION, State, Task, load_domain, load_task
@@ -473,12 +473,27 @@ COSTS = (
 
 
 def test_costs_are_those_of_the_file(tmp_path):
-    """(toll x z) has no value, so that (drive x z) is not applicable (PDDL 2.1)."""
-    task = task_of(tmp_path, *COSTS)
+    task = task_of(tmp_path, COSTS[0], COSTS[1].replace("(road x z)", ""))
     assert task.has_costs
     actions = task.applicable_actions(task.initial_state)
     costs = {str(action): task.cost(task.initial_state, action) for action in actions}
     assert costs == {"(drive x y)": 7.0, "(rest)": 2.5, "(wait)": 0.0}
+
+
+def test_an_applicable_action_without_a_cost_is_an_error(tmp_path):
+    """By PDDL 2.1 (drive x z) would not be applicable: nobody means that."""
+    task = task_of(tmp_path, *COSTS)
+    with pytest.raises(PddlError, match=r"\.pddl: :init gives the cost of \(drive x z\) no value"):
+        task.applicable_actions(task.initial_state)
+
+
+@pytest.mark.parametrize("cost", ["-7", "1e400", "1e13"])
+def test_costs_that_nobody_can_mean_are_refused(tmp_path, cost):
+    with pytest.raises(UnsupportedPddlError, match=r"pddl, line 2: .*costs") as error:
+        task_of(tmp_path, COSTS[0], COSTS[1].replace(" 7)", f" {cost})"))
+    assert cost in str(error.value)
+    with pytest.raises(UnsupportedPddlError, match=r"pddl, line 5: .*costs"):
+        task_of(tmp_path, COSTS[0].replace("0.5", cost), COSTS[1])
 
 
 def test_total_cost_needs_no_declaration(tmp_path):

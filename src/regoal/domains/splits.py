@@ -233,19 +233,26 @@ def write_split(domain: str, split: str, out: Path, seed: int = 0) -> list[Path]
     """Write `domain.pddl` and the problems p001.pddl, p002.pddl, ... into the folder `out`.
 
     Returns the problem files in order. Raises `UsageError` for an unknown domain or split, and
-    where `out` already holds other PDDL files, which would silently join the split.
+    where `out` already holds PDDL files that are not of this very set: they would join the split,
+    or be replaced.
     """
     problems = {f"p{i:03}.pddl": x for i, x in enumerate(instances(domain, split, seed), start=1)}
+    texts = {"domain.pddl": domain_pddl(domain)}
+    texts |= {name: instance.to_pddl() for name, instance in problems.items()}
     out.mkdir(parents=True, exist_ok=True)
-    others = sorted({path.name for path in out.glob("*.pddl")} - {"domain.pddl", *problems})
+    others = sorted(path.name for path in out.glob("*.pddl") if _is_other(path, texts))
     if others:
         raise UsageError(
             f"{out} holds files of another set, e.g. {others[0]}. Choose an empty folder."
         )
-    write_text_atomically(out / "domain.pddl", domain_pddl(domain))
-    for name, instance in problems.items():
-        write_text_atomically(out / name, instance.to_pddl())
+    for name, text in texts.items():
+        write_text_atomically(out / name, text)
     return [out / name for name in problems]
+
+
+def _is_other(path: Path, texts: Mapping[str, str]) -> bool:
+    """Whether a file is not one of these."""
+    return path.name not in texts or path.read_bytes() != texts[path.name].encode("utf-8")
 
 
 def _entry(domain: str) -> DomainEntry:

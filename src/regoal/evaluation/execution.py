@@ -13,12 +13,13 @@ from itertools import groupby
 import numpy as np
 from torch import Tensor
 
-from regoal.errors import lacks_memory
+from regoal.errors import RegoalError, TooWideError, lacks_memory
 from regoal.evaluation.results import Outcome
 from regoal.networks.encoding import Encoder, Input
 from regoal.networks.q_network import QNetwork
 from regoal.planning.symmetry import Representatives, Symmetry, is_plain
 from regoal.planning.task import DUMMY_ACTION, GroundAction, State, Task
+from regoal.stopping import StoppedError, stopping
 
 BATCH_BYTES = 16 * 2**20
 """Memory for one forward pass, states aside. Larger batches were no faster on a CPU, and a problem
@@ -39,11 +40,14 @@ class Execution:
 
     task: Task
     avoid_visited: bool
+    time_limit_s: float = math.inf
     state: State = field(init=False)
     visited: set[State] = field(init=False)
     actions: list[GroundAction] = field(default_factory=list)
     outcome: Outcome | None = None
     """None while it goes on."""
+    fault: RegoalError | None = None
+    """What is wrong with the problem itself, where that ended it."""
     started: float = field(default_factory=time.perf_counter)
     seconds: float = 0.0
     """Wall-clock seconds from its start to its end; problems of one batch share them."""
@@ -69,6 +73,22 @@ class Execution:
         self.outcome = outcome
         self._input = self._representatives = None
         self.seconds = self.elapsed()
+
+    def prepare(self, encoder: Encoder, stop: Callable[[], bool]) -> None:
+        """Make the input; ends where memory or time do not allow it. Cut short by `stop`."""
+        try:
+            with stopping(lambda: stop() or self.elapsed() > self.time_limit_s):
+                self.input(encoder)
+        except StoppedError:
+            if not stop():
+                self.end(Outcome.TIME_LIMIT)
+        except RegoalError as error:
+            self.fault = error
+            self.end(Outcome.MEMORY_LIMIT if isinstance(error, TooWideError) else Outcome.ERROR)
+        except (MemoryError, RuntimeError) as error:
+            if not lacks_memory(error):
+                raise
+            self.end(Outcome.MEMORY_LIMIT)
 
     def input(self, encoder: Encoder) -> Input:
         """The state and goal for the network, once a state.
@@ -203,15 +223,15 @@ def execute(  # noqa: PLR0913 - all but three by keyword
     memory runs out nevertheless, halves of the batch are tried; a problem that does not fit alone
     ends, and the others go on. Without `avoid_visited` a problem ends at the first state seen
     before, as in the paper's figures. `time_limit_s` counts wall-clock seconds from the start of
-    each problem to its end. `stop` is asked before every step; when true, what is unfinished is not
-    yielded.
+    each problem to its end. `stop` is asked before every step and while a state with many actions
+    is prepared; when true, what is unfinished is not yielded.
     """
     largest = sorted(tasks, key=lambda task: -len(task.objects))
-    waiting = deque(Execution(task, avoid_visited) for task in largest)
+    waiting = deque(Execution(task, avoid_visited, time_limit_s) for task in largest)
     memory = _Memory(encoder, network.layout.size, batch_bytes)
     active: list[Execution] = []
     while waiting or active:
-        yield from _begin(waiting, active, memory)
+        yield from _begin(waiting, active, memory, stop)
         if not active or stop():
             return
         for execution, q in zip(active, _q_values(network, active, layers, memory), strict=True):
@@ -221,26 +241,38 @@ def execute(  # noqa: PLR0913 - all but three by keyword
             execution.step(execution.input(encoder)[0].actions, q, max_steps)
             if execution.outcome is None and execution.elapsed() > time_limit_s:
                 execution.end(Outcome.TIME_LIMIT)
+            if execution.outcome is None:
+                execution.prepare(encoder, stop)
         yield from (x for x in active if x.outcome is not None)
         active = [x for x in active if x.outcome is None]
 
 
 def _begin(
-    waiting: deque[Execution], active: list[Execution], memory: _Memory
+    waiting: deque[Execution],
+    active: list[Execution],
+    memory: _Memory,
+    stop: Callable[[], bool],
 ) -> Iterator[Execution]:
     """Fill up what is active; yields what has ended before its first step."""
+    if stop():
+        return
     used = memory.used(active) if waiting else 0
     while waiting:
-        needed = memory.needed(waiting[0])
-        if active and used + needed > memory.limit:
-            return
-        execution = waiting.popleft()
-        execution.started = time.perf_counter()
-        if execution.outcome is not None:
-            yield execution
-        else:
+        execution = waiting[0]
+        if execution.outcome is None:
+            execution.started = time.perf_counter()
+            execution.prepare(memory.encoder, stop)
+        if execution.outcome is None:
+            if stop():
+                return
+            needed = memory.needed(execution)
+            if active and used + needed > memory.limit:
+                return
             active.append(execution)
             used += needed
+        waiting.popleft()
+        if execution.outcome is not None:
+            yield execution
 
 
 def _q_values(

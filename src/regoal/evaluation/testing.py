@@ -1,12 +1,13 @@
 """A policy on problem files: load, execute greedily, validate, record (paper, "Testing")."""
 
+import contextlib
 import math
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from regoal.errors import RegoalError, UsageError
+from regoal.errors import RegoalError, TooWideError, UsageError
 from regoal.evaluation.execution import Execution, execute
 from regoal.evaluation.results import Outcome, PlanResult, problem_names
 from regoal.files import write_text_atomically
@@ -84,7 +85,8 @@ def evaluate(
                 yield _no_result(name, domain.name, policy)
         for note in unread_goals(encoder, list(names)):
             tell(note)
-        for execution in _executions(policy, encoder, list(names), settings):
+        found = _executions(policy, encoder, list(names), settings)
+        for execution in _telling(found, tell, unreadable):
             yield _result(execution, names[execution.task], policy, settings.plans)
 
 
@@ -103,12 +105,15 @@ class Attempt:
 def solve(policy: Policy, encoder: Encoder, task: Task, settings: TestSettings) -> Attempt:
     """Run the policy on one task until it is solved or cannot go on; no plan is written.
 
-    Raises `MemoryError` where the task does not fit into memory.
+    Raises `MemoryError` where the task does not fit into memory, `TooWideError` where a state has
+    too many actions, and `PddlError` where the cost of an action is missing.
     """
     if impossible := impossible_goals(task):
         what = " ".join(impossible[:3]) + (" and others" if impossible[3:] else "")
         return Attempt(None, f"the goal asks for {what}, which no action brings about", 0.0)
     [execution] = _executions(policy, encoder, [task], settings)
+    if execution.fault is not None:
+        raise execution.fault
     if execution.outcome is Outcome.MEMORY_LIMIT:
         raise MemoryError
     if execution.outcome is Outcome.SOLVED:
@@ -137,12 +142,27 @@ def _executions(
     )
 
 
+def _telling(
+    executions: Iterator[Execution],
+    tell: Callable[[str], None],
+    unreadable: Callable[[RegoalError], None],
+) -> Iterator[Execution]:
+    """The same, each with what there is to tell about its end; faulty PDDL is an error."""
+    for execution in executions:
+        if isinstance(execution.fault, TooWideError):
+            tell(str(execution.fault))
+        elif execution.fault is not None:
+            unreadable(execution.fault)
+        yield execution
+
+
 def _why(execution: Execution) -> str:
     steps = f"after {len(execution.actions)} step(s)"
     if execution.outcome is Outcome.STEP_LIMIT:
         return f"{steps}, as many as allowed, the goal is not reached"
-    if execution.task.is_dead_end(execution.state):
-        return f"{steps} no action is applicable"
+    with contextlib.suppress(TooWideError):
+        if execution.task.is_dead_end(execution.state):
+            return f"{steps} no action is applicable"
     return f"{steps} every action leads to a state that was visited before"
 
 

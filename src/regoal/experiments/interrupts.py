@@ -7,7 +7,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from types import FrameType
 
-SIGNALS = (signal.SIGINT, signal.SIGTERM)
+from regoal.stopping import end_at_second
+
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 @dataclass
@@ -22,19 +24,23 @@ class Interrupt:
 
 @contextlib.contextmanager
 def interrupts(tell: Callable[[str], None]) -> Iterator[Interrupt]:
-    """Note the first Ctrl-C or SIGTERM inside this context and say so; a second acts as usual.
+    """Note the first Ctrl-C, SIGTERM or SIGHUP inside this context and say so.
 
-    Outside the main thread Python takes no signals, and nothing is noted.
+    A second one acts as usual, and ends the process even where compiled code does not return. What
+    the process was started to ignore (`nohup`) stays ignored. Outside the main thread Python takes
+    no signals, and nothing is noted.
     """
     found = Interrupt()
     if threading.current_thread() is not threading.main_thread():
         yield found
         return
-    usual = {number: signal.getsignal(number) for number in SIGNALS}
+    handlers = {number: signal.getsignal(number) for number in SIGNALS}
+    usual = {number: of for number, of in handlers.items() if of != signal.SIG_IGN}
 
     def restore() -> None:
         for number, handler in usual.items():
             signal.signal(number, handler)
+            end_at_second(number)
 
     def note(number: int, frame: FrameType | None) -> None:
         del frame
@@ -43,8 +49,9 @@ def interrupts(tell: Callable[[str], None]) -> Iterator[Interrupt]:
         with contextlib.suppress(RuntimeError):  # in the midst of other output
             tell("Stopping; once more stops at once.")
 
-    for number in SIGNALS:
+    for number in usual:
         signal.signal(number, note)
+        end_at_second(number)
     try:
         yield found
     finally:

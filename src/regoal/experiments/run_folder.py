@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import regoal
-from regoal.errors import RegoalError, UsageError
+from regoal.errors import UsageError
 from regoal.experiments.run_dir import (
     CHECKPOINT,
     CONFIG,
@@ -113,13 +113,15 @@ def environment() -> JsonObject:
 
 @contextlib.contextmanager
 def told_disk_errors(folder: Path) -> Iterator[None]:
-    """Turn an `OSError` into a `RegoalError` that says how to go on."""
+    """Turn an `OSError` into a `UsageError` that says how to go on."""
     try:
         yield
     except OSError as error:
         full = error.errno in (errno.ENOSPC, errno.EDQUOT)
         remedy = "Make room" if full else "Make the folder writable"
-        raise RegoalError(
+        if error.errno == errno.EFBIG:
+            remedy = "Allow larger files (ulimit -f)"
+        raise UsageError(
             f"{error.filename or folder} cannot be written: {error.strerror}. "
             f"{remedy}, then go on with --resume."
         ) from error

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from regoal.errors import UsageError
+from regoal.files import read_bytes
 from regoal.planning.problem_files import problem_files
 from regoal.planning.schema import Schema, schema_of
 from regoal.planning.task import Domain, Task, load_domain, load_task
@@ -58,6 +59,6 @@ def read_inputs(
 def _digest(paths: Sequence[Path]) -> str:
     digest = hashlib.sha256()
     for path in paths:
-        data = path.read_bytes()
+        data = read_bytes(path)
         digest.update(f"{len(data)}\n".encode() + data)
     return digest.hexdigest()

@@ -88,6 +88,8 @@ def validate(
                 stop=stop,
             )
         )
+        for fault in (x.fault for x in done if x.outcome is Outcome.ERROR and x.fault):
+            raise fault
         solved = [len(x.actions) for x in done if x.outcome is Outcome.SOLVED]
         found = workers.gather((len(done), solved))
         if sum(ended for ended, _ in found) < len(quarter):

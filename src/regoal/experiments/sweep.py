@@ -27,6 +27,7 @@ from typing import Any
 from regoal.errors import UsageError
 from regoal.experiments.processes import Processes
 from regoal.experiments.run_dir import DONE, RESULTS, JsonObject, read_json, write_json
+from regoal.files import read_bytes
 
 MOST_MINUTES = 10**6
 SPLITS = ("train", "validation", "test")
@@ -114,7 +115,7 @@ def read_sweep(path: Path) -> Sweep:
 
 def _toml(path: Path) -> dict[str, Any]:
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
+        return tomllib.loads(read_bytes(path).decode("utf-8"))
     except OSError as error:
         raise UsageError(f"{path} cannot be read: {error.strerror}.") from error
     except RecursionError:

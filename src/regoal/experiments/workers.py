@@ -82,7 +82,7 @@ def _wait_for(line: Connection) -> None:
 
 def _member(workers: Workers, work: Work, address: str, line: Connection) -> None:
     """What a started process does. Signals are for the first worker, which tells the others."""
-    for number in (signal.SIGINT, signal.SIGTERM):
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
     threading.Thread(target=_end_with, args=(line,), daemon=True).start()
     line.send(None)

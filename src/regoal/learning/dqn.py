@@ -1,5 +1,6 @@
 """DQN with hindsight: the training loop (paper, "Deep Q-Network for GCRL")."""
 
+import contextlib
 import math
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -15,6 +16,7 @@ from regoal.learning.replay import Replay
 from regoal.learning.rollout import replayed, rollout
 from regoal.learning.trajectory import Trajectory
 from regoal.planning.task import Task
+from regoal.stopping import StoppedError, stopping
 
 FORGET_EVERY = 50
 """Episodes after which states that replay no longer holds are let go."""
@@ -130,15 +132,17 @@ def _explore(
     rngs = [streams.exploration] * len(tasks)
     if workers.count > 1:
         rngs = [np.random.default_rng((config.seed, episode, i)) for i in range(len(tasks))]
-    own = rollout(
-        tasks[mine],
-        learner.q_values,
-        learner.encoder,
-        temperature=config.temperature(episode),
-        horizon=config.horizon,
-        rngs=rngs[mine],
-        stop=stop,
-    )
+    own: list[Trajectory] = []
+    with contextlib.suppress(StoppedError), stopping(stop):
+        own = rollout(
+            tasks[mine],
+            learner.q_values,
+            learner.encoder,
+            temperature=config.temperature(episode),
+            horizon=config.horizon,
+            rngs=rngs[mine],
+            stop=stop,
+        )
     actions = [t for part in workers.gather([t.actions for t in own]) for t in part]
     if len(actions) < len(tasks):
         return []
@@ -184,7 +188,11 @@ def _optimise(
             return None
         sample = replay.sample(config.batch_size, streams.replay)
         depth = int(streams.depth.integers(1, config.layers)) if config.layers > 1 else 1
-        loss, errors = learner.update(sample, depth)
+        try:
+            with stopping(stop if learner.workers.count == 1 else lambda: False):
+                loss, errors = learner.update(sample, depth)
+        except StoppedError:
+            return None
         losses.append(loss)
         if step % config.target_every == 0 or step == config.updates:
             learner.sync_target()

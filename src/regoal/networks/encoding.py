@@ -29,6 +29,7 @@ from regoal.planning.goals import Atom, Goal
 from regoal.planning.schema import Matching
 from regoal.planning.symmetry import Representatives
 from regoal.planning.task import DUMMY_ACTION, GroundAction, State, Task
+from regoal.stopping import checked
 
 Longs = npt.NDArray[np.int64]
 Row = tuple[int, tuple[int, ...]]
@@ -281,7 +282,7 @@ class Encoder:
         """The atom P_A(o_a, o_1, ..., o_n) of each action that has a relation."""
         known = self._rows_of_actions
         found = []
-        for node, action in enumerate(actions, start=len(task.objects)):
+        for node, action in enumerate(checked(actions), start=len(task.objects)):
             if id(action) not in known:
                 known[id(action)] = action, self._action_row(task, action)
             if (row := known[id(action)][1]) is not None:

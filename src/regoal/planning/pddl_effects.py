@@ -17,7 +17,17 @@ from regoal.planning.pddl_formulas import (
     parts_of,
     refuse_beyond_classical,
 )
-from regoal.planning.pddl_syntax import Form, Node, Word, bad, head, shown, suggestion, unsupported
+from regoal.planning.pddl_syntax import (
+    Form,
+    Node,
+    Word,
+    bad,
+    head,
+    shorten,
+    shown,
+    suggestion,
+    unsupported,
+)
 from regoal.planning.pddl_types import variables
 
 _OUTSIDE_EFFECTS = {
@@ -57,11 +67,23 @@ class Cost:
         return values.get((self.function, *(binding.get(term, term) for term in self.terms)))
 
 
+LARGEST_COST = 10**12
+"""So that the cost of a plan is a number that is written and compared exactly."""
+
+
 def number(node: Node) -> float | None:
-    """The value of a word that is a number, else None."""
-    if isinstance(node, Word) and _NUMBER.fullmatch(node.text):
-        return float(node.text)
-    return None
+    """The value of a word that is a number, else None.
+
+    Raises `UnsupportedPddlError` for one that no cost may have: negative, or too large.
+    """
+    if not isinstance(node, Word) or not _NUMBER.fullmatch(node.text):
+        return None
+    value = float(node.text)
+    if value < 0:
+        raise unsupported(node, f"negative action costs ({shorten(node.text)}).")
+    if value > LARGEST_COST:
+        raise unsupported(node, f"costs above {LARGEST_COST:.0e} ({shorten(node.text)}).")
+    return value
 
 
 def cost(increase: Form, scope: Scope) -> Cost:
@@ -70,8 +92,6 @@ def cost(increase: Form, scope: Scope) -> Cost:
         raise bad(increase, f"{shown(increase)} must name (total-cost) and one amount.")
     amount = increase.items[2]
     if (value := number(amount)) is not None:
-        if value < 0:
-            raise unsupported(amount, f"negative action costs ({shown(increase)}).")
         return Cost(number=value)
     if isinstance(amount, Word):
         raise bad(amount, f"'{amount.text}' is no number (in {scope.place}).")

@@ -9,6 +9,7 @@ from regoal.planning.goals import Atom, Goal
 from regoal.planning.pddl_domain import PddlDomain, sections_by_name
 from regoal.planning.pddl_effects import Values, function_terms, number
 from regoal.planning.pddl_formulas import (
+    KEYWORDS,
     Formula,
     Junction,
     Literal,
@@ -116,8 +117,8 @@ def _init_atom(node: Form, scope: Scope) -> Atom:
     if word not in scope.symbols.predicates:
         if word in _INIT_BEYOND:
             raise unsupported(node, f"{_INIT_BEYOND[word]} ({shown(node)} in :init).")
-        if word == "and":
-            raise bad(node, "'and' cannot stand in :init; write its atoms one after the other.")
+        if word in KEYWORDS:
+            raise bad(node, f"'{word}' cannot stand here in :init; give atoms one after the other.")
     if word == "at" and len(node.items) == 3 and isinstance(node.items[2], Form):  # noqa: PLR2004
         raise unsupported(node, f"timed initial literals ({shown(node)}).")
     literal = atom(node, scope)

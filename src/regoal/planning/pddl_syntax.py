@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from regoal.errors import PddlError, RegoalError, UnsupportedPddlError, UsageError
+from regoal.files import read_bytes
 
 MAX_WORD = 1000
 """Most characters of a name; messages name names."""
@@ -93,7 +94,7 @@ def read_text(path: Path) -> str:
     Raises `UsageError` where there is no readable file, `PddlError` where it holds no text.
     """
     try:
-        data = path.read_bytes()
+        data = read_bytes(path)
     except IsADirectoryError:
         raise UsageError(f"{path} is a folder; give a PDDL file.") from None
     except FileNotFoundError:
@@ -101,15 +102,26 @@ def read_text(path: Path) -> str:
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or error
         raise UsageError(f"{path} cannot be read: {reason}.") from error
-    if data[:2] in (b"\xff\xfe", b"\xfe\xff") or b"\0" in data[:200]:
+    if (at := data.find(b"\0")) >= 0 and not _looks_like_utf16(data):
         raise PddlError(
-            f"{path} is not UTF-8 text (UTF-16, or no text at all); save it as UTF-8, "
+            f"{path}, line {data.count(10, 0, at) + 1}: a NUL byte stands here; remove it, "
+            "or give a text file."
+        )
+    if _looks_like_utf16(data):
+        raise PddlError(
+            f"{path} is not UTF-8 text (UTF-16 or UTF-32, or no text at all); save it as UTF-8, "
             "e.g. with `iconv -f UTF-16 -t UTF-8`."
         )
     text = data.decode("utf-8", errors="surrogateescape").removeprefix("\N{BYTE ORDER MARK}")
     if not text.isascii():
         text = unicodedata.normalize("NFC", text)
     return text.replace("\r\n", "\n").replace("\r", "\n")
+
+
+def _looks_like_utf16(data: bytes) -> bool:
+    """Whether it has the mark of UTF-16, or every other byte at its beginning is NUL."""
+    start = data[:200]
+    return data[:2] in (b"\xff\xfe", b"\xfe\xff") or 3 * start.count(0) > len(start)
 
 
 def parse(text: str) -> tuple[Form, ...]:

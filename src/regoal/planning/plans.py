@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from regoal.errors import PddlError, RegoalError, UsageError
-from regoal.files import is_special, write_text_atomically
+from regoal.files import is_special, read_bytes, write_text_atomically
 from regoal.planning.goals import Atom
 from regoal.planning.task import GroundAction, Task, load_domain, load_task
 
@@ -17,6 +17,10 @@ _STEP = re.compile(
     r"\s*(?:(?P<number>\d+(?:\.\d*)?)\s*:)?\s*"
     r"\(\s*(?P<words>[^\s()]+(?:\s+[^\s()]+)*)\s*\)\s*(?:\[\s*\d+(?:\.\d*)?\s*\])?\s*"
 )
+
+
+MOST_TOLD = 2000
+"""Most characters of what a verdict says."""
 
 
 class Step(Protocol):
@@ -57,10 +61,16 @@ class Verdict:
 
 
 def format_plan(steps: Sequence[Step], cost: float, unit_cost: bool) -> str:
-    """The text of a plan file: one step a line, then the cost as a comment of its own."""
+    """The text of a plan file: one step a line, then the cost as a comment of its own.
+
+    Fast Downward knows whole costs only, so that a broken one is rounded up in its line, and
+    another line before it gives it exactly.
+    """
     lines = [_written(step) for step in steps]
-    number = str(int(cost)) if float(cost).is_integer() else repr(float(cost))
-    lines.append(f"; cost = {number} ({'unit' if unit_cost else 'general'} cost)")
+    exact = round(cost, 9)
+    if not float(exact).is_integer():
+        lines.append(f"; exact cost = {exact!r}")
+    lines.append(f"; cost = {math.ceil(exact)} ({'unit' if unit_cost else 'general'} cost)")
     return "\n".join(lines) + "\n"
 
 
@@ -82,7 +92,7 @@ def write_plan(path: Path, task: Task, steps: Sequence[Step]) -> Verdict:
 def read_plan(path: Path) -> list[PlanStep]:
     """Read a plan file. Raises `UsageError` if there is none, `PddlError` as `parse_plan` does."""
     try:
-        text = path.read_bytes().decode("utf-8-sig")
+        text = read_bytes(path).decode("utf-8-sig")
     except OSError as error:
         raise UsageError(f"cannot read the plan {path}: {error.strerror}") from error
     except UnicodeDecodeError as error:
@@ -127,14 +137,19 @@ def validate_plan(task: Task, steps: Sequence[Step]) -> Verdict:
         fault = replay.fault(step)
         if fault is not None:
             at = f" (line {step.line})" if isinstance(step, PlanStep) and step.line else ""
-            reason = f"step {number}{at}, {_written(step)}: {fault}"
+            reason = _shortened(f"step {number}{at}, {_written(step)}: {fault}")
             return Verdict(False, reason, number, replay.cost, replay.unit_cost)
     missing = replay.missing_goals()
     if missing:
-        reason = f"after the last step the goal is missed: {', '.join(missing)}"
+        reason = _shortened(f"after the last step the goal is missed: {', '.join(missing)}")
         return Verdict(False, reason, None, replay.cost, replay.unit_cost)
-    reason = f"the plan is valid: length {len(steps)}, cost {replay.cost:g}"
+    reason = f"length {len(steps)}, cost {replay.cost:g}"
     return Verdict(True, reason, None, replay.cost, replay.unit_cost)
+
+
+def _shortened(reason: str) -> str:
+    """At most `MOST_TOLD` characters: names in a plan may have any length."""
+    return reason if len(reason) <= MOST_TOLD else f"{reason[:MOST_TOLD]} ..."
 
 
 def check_plan_file(domain: Path, problem: Path, plan: Path) -> Verdict:
@@ -212,6 +227,7 @@ class _Replay:
         if schema.get_arity() == len(objects):
             action = self._problem.new_ground_action(schema, natives)
             return action if action.is_applicable(state) else None
+        self._task.check_width(self._state)
         for action in state.generate_applicable_actions(False):
             if action.get_action() == schema and action.get_objects()[: len(objects)] == natives:
                 return action

@@ -6,6 +6,7 @@ and Geffner, AIJ 2001).
 
 from collections.abc import Iterator, Sequence
 
+from regoal.errors import RegoalError
 from regoal.planning.goals import Atom, Goal
 from regoal.planning.pddl_domain import PddlDomain
 from regoal.planning.pddl_formulas import Formula, Junction, Literal
@@ -40,7 +41,10 @@ def _reaches(task: Task, state: State, goal: Goal) -> bool:
     wanted = goal.atoms - task.static_atoms
     reached, tried = set(state.fluent_atoms), set[GroundAction]()
     while not wanted <= reached:
-        new = set(task.applicable_actions(task.state_of(reached))) - tried - {DUMMY_ACTION}
+        try:
+            new = set(task.applicable_actions(task.state_of(reached))) - tried - {DUMMY_ACTION}
+        except RegoalError:  # too many, or the cost of one that never is applicable is missing
+            return True
         if len(new) > MOST_ACTIONS:
             return True
         added = {atom for action in new for atom in _added(task, action)}

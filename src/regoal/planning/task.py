@@ -26,6 +26,8 @@ from regoal.planning import pddl_text
 from regoal.planning.goals import Atom, Goal
 from regoal.planning.pddl_domain import PddlAction
 from regoal.planning.trial import crash_of
+from regoal.planning.width import Width
+from regoal.stopping import checked
 
 
 @dataclass(frozen=True, order=True)
@@ -175,7 +177,7 @@ class Task:
         self._generator = native._search_context.get_applicable_action_generator()
         self._fluent: dict[int, Atom | None] = {}
         self._derived: dict[int, Atom | None] = {}
-        self._actions: dict[int, GroundAction | None] = {}
+        self._actions: dict[int, GroundAction] = {}
         self.initial_state = State(self, native.get_initial_state()._advanced_state)
 
     def __repr__(self) -> str:
@@ -201,19 +203,36 @@ class Task:
         return {name: i for i, name in enumerate(self.objects)}
 
     def applicable_actions(self, state: State) -> tuple[GroundAction, ...]:
-        """All applicable ground actions in a fixed order; the dummy action where there is none."""
+        """All applicable ground actions in a fixed order; the dummy action where there is none.
+
+        Raises `TooWideError` where there are too many to list, `PddlError` where one has no cost,
+        and `StoppedError` where `regoal.stopping` says so.
+        """
         known = self._actions
         found = []
-        for native in self._generator.generate_applicable_actions(state._native):
+        self.check_width(state)
+        for native in checked(self._natives(state)):
             index = native.get_index()
             if index not in known:
                 known[index] = self._converted(native)
-            if (action := known[index]) is not None:
-                found.append(action)
+            found.append(known[index])
         found.sort(key=_NAME_AND_OBJECTS)
         if self.domain.has_copies:
             found = list(dict.fromkeys(found))
         return tuple(found) or (DUMMY_ACTION,)
+
+    def check_width(self, state: State) -> None:
+        """Raise `TooWideError` where a state has too many applicable actions to list them."""
+        if not self._width.narrow:
+            names = (atom.predicate for atom in state.fluent_atoms)
+            self._width.check(self.path, names, lambda: self._natives(state))
+
+    def _natives(self, state: State) -> Any:
+        return self._generator.generate_applicable_actions(state._native)
+
+    @cached_property
+    def _width(self) -> Width:
+        return Width(self.domain.native, self._native, self.domain.text.predicates)
 
     def is_dead_end(self, state: State) -> bool:
         """Whether no action is applicable; other dead ends are not told."""
@@ -275,7 +294,7 @@ class Task:
         """An action schema applied to these objects, applicable in some state or not.
 
         Only for domains without `has_copies`: there the library has one schema of each name. Raises
-        `ValueError` where the action's cost is undefined, so that it never is applicable.
+        `PddlError` where the action's cost is undefined.
         """
         names = self._native_names[1]
         native = self._native._advanced_problem.ground(
@@ -284,9 +303,7 @@ class Task:
         index = native.get_index()
         if index not in self._actions:
             self._actions[index] = self._converted(native)
-        if (action := self._actions[index]) is None:
-            raise ValueError(f"{name} has no cost for {objects} in {self.path}")
-        return action
+        return self._actions[index]
 
     @cached_property
     def _native_actions(self) -> dict[str, Any]:
@@ -304,10 +321,7 @@ class Task:
         del state
         if action is DUMMY_ACTION or not self.has_costs:
             return 1.0
-        cost = self._cost(action.name, action.objects)
-        if cost is None:
-            raise PddlError(f"{self.path}: :init gives the cost of {action} no value; add it.")
-        return cost
+        return self._cost(action.name, action.objects)
 
     def atoms_of(self, state: Any) -> tuple[Atom, ...]:
         """The changeable and derived atoms of a library state, each converted once a task."""
@@ -335,8 +349,8 @@ class Task:
         names = self._text.objects
         return Atom(predicate, tuple(names[o.get_name()] for o in native.get_terms()))
 
-    def _converted(self, native: Any) -> GroundAction | None:
-        """The library's action under the file's names, or None where its cost is undefined.
+    def _converted(self, native: Any) -> GroundAction:
+        """The library's action under the file's names. Raises `PddlError` where it has no cost.
 
         What must exist for a precondition stands behind the file's parameters, and is left off.
         """
@@ -344,15 +358,18 @@ class Task:
         arity = len(self._schemas[name].parameters)
         names = self._text.objects
         objects = tuple(names[o.get_name()] for o in islice(native.get_objects(), arity))
-        if self.has_costs and self._cost(name, objects) is None:
-            return None
+        if self.has_costs:
+            self._cost(name, objects)
         return GroundAction(name, objects, native)
 
-    def _cost(self, name: str, objects: tuple[str, ...]) -> float | None:
+    def _cost(self, name: str, objects: tuple[str, ...]) -> float:
         schema = self._schemas[name]
         binding = {v.name: o for v, o in zip(schema.parameters, objects, strict=True)}
         costs = [cost.value(binding, self._text.values) for cost in schema.costs]
-        return None if None in costs else float(sum(c for c in costs if c is not None))
+        if None in costs:
+            action = GroundAction(name, objects)
+            raise PddlError(f"{self.path}: :init gives the cost of {action} no value; add it.")
+        return float(sum(c for c in costs if c is not None))
 
     def _read_static_atoms(self) -> frozenset[Atom]:
         found = self._native.get_initial_atoms(ignore_fluent=True, ignore_derived=True)
