@@ -130,6 +130,7 @@ LAPTOP = TrainConfig(
     learning_rate=LinearDecay(start=1e-3, end=1e-6, episodes=150),
     learn_dead_ends=True,
     bound_targets=True,
+    replay_capacity=5000,
     average=0.995,
 )
 """For two CPU cores: fewer layers and faster schedules, found on training and validation splits
