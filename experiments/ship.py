@@ -1,11 +1,14 @@
-"""Copy the policies of a sweep into the package: `python -m experiments.ship runs/shipped`.
+"""Copy the policies of a sweep into the package: `python -m experiments.ship runs/benchmark`.
 
-Only those that solve more than half of the test problems.
+Of each domain the one that was best on the validation problems (most solved, then fewest steps), if
+it solves more than half of the test problems.
 """
 
 import shutil
 import sys
+from collections import defaultdict
 from pathlib import Path
+from typing import Any
 
 from regoal.experiments.run_dir import POLICY, RESULTS, read_results
 from regoal.networks.policy_file import load_policy
@@ -16,13 +19,16 @@ POLICIES = Path(__file__).parent.parent / "src" / "regoal" / "policies"
 def main() -> None:
     """Copy `RUNS/DOMAIN/HINDSIGHT/SEED/policy.safetensors` to `policies/DOMAIN.safetensors`."""
     POLICIES.mkdir(exist_ok=True)
+    found: defaultdict[str, list[tuple[int, int, Path]]] = defaultdict(list)
     for path in sorted(Path(sys.argv[1]).glob(f"*/*/*/{POLICY}")):
-        results, domain = read_results(path.parent / RESULTS), path.parts[-4]
-        if 2 * sum(result.solved for result in results) <= len(results):
-            continue
-        facts = load_policy(path).facts
-        shutil.copyfile(path, POLICIES / f"{domain}.safetensors")
-        print(domain, facts["validation"])
+        validation: Any = load_policy(path).facts["validation"]
+        found[path.parts[-4]].append((-validation["solved"], validation["plan_length"], path))
+    for domain, policies in found.items():
+        *_, path = min(policies)
+        results = read_results(path.parent / RESULTS)
+        if 2 * sum(result.solved for result in results) > len(results):
+            shutil.copyfile(path, POLICIES / f"{domain}.safetensors")
+            print(domain, path.parent)
 
 
 if __name__ == "__main__":
