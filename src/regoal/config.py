@@ -127,7 +127,6 @@ PAPER = TrainConfig()
 LAPTOP = TrainConfig(
     layers=30,
     temperature=LinearDecay(start=1.0, end=0.1, episodes=100),
-    learning_rate=LinearDecay(start=1e-3, end=1e-6, episodes=150),
     learn_dead_ends=True,
     bound_targets=True,
     replay_capacity=5000,
