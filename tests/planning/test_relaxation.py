@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from regoal.planning import width
 from regoal.planning.goals import Atom, Goal
 from regoal.planning.relaxation import first_dead_end
 from regoal.planning.task import load_domain, load_task
@@ -88,6 +89,34 @@ def test_what_cannot_be_relaxed_is_dead_only_without_actions(keys, old, new):
     states = walked(task, ["(walk a b)", "(take k b)", "(drop k)", "(walk b c)"])
     stuck = task.is_dead_end(states[-1])
     assert first_dead_end(states, task.goal) == (4 if stuck else None)
+
+
+def test_an_action_without_a_cost_that_only_the_relaxation_applies_is_no_error(tmp_path):
+    # Only without deletes is the runner in two places at once.
+    action = (
+        "(:functions (total-cost) (fee ?x ?y)) (:action pay :parameters (?x ?y) :precondition"
+        " (and (at ?x) (at ?y) (next ?x ?y)) :effect (and (open ?x)"
+        " (increase (total-cost) (fee ?x ?y))))"
+    )
+    functions, _, pay = action.partition(") (:action")
+    domain = DOMAIN.replace("(:action walk", f"{functions})\n  (:action walk", 1)
+    domain = domain.replace(":strips", ":strips :action-costs").rstrip()[:-1]
+    (tmp_path / "domain.pddl").write_text(f"{domain}\n  (:action{pay})")
+    (tmp_path / "p1.pddl").write_text(
+        PROBLEM.rstrip()[:-1].replace("(:init", "(:init (= (total-cost) 0)")
+        + "(:metric minimize (total-cost)))"
+    )
+    task = load_task(load_domain(tmp_path / "domain.pddl"), tmp_path / "p1.pddl")
+    states = walked(task, ["(walk a b)", "(walk b c)"])
+    assert first_dead_end(states, task.goal) == 2  # in c nothing but the dummy action is left
+    assert first_dead_end(states[:2], Goal.of([Atom("at", ("a",))])) is None
+
+
+def test_a_relaxation_too_wide_to_be_expanded_tells_nothing(keys, monkeypatch):
+    monkeypatch.setattr(width, "MOST_APPLICABLE", 1)
+    task = keys()
+    state = task.successor(task.initial_state, task.applicable_actions(task.initial_state)[0])
+    assert first_dead_end([state], Goal.of([Atom("at", ("a",))])) is None
 
 
 def reachable(task, state):

@@ -1,6 +1,6 @@
 """A PDDL domain as a checked value, in the names of its file."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -72,6 +72,10 @@ class PddlAction:
     precondition: Formula
     effects: tuple[Effect, ...]
     costs: tuple[Cost, ...]
+
+    def binding(self, objects: Sequence[str]) -> dict[str, str]:
+        """The objects that stand for its parameters, by their names."""
+        return {v.name: o for v, o in zip(self.parameters, objects, strict=True)}
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
+from regoal.planning.goals import Atom
 from regoal.planning.pddl_syntax import Form, Node, Word, bad, head, shown, suggestion, unsupported
 from regoal.planning.pddl_types import Above, Types, variables
 
@@ -39,6 +40,10 @@ class Literal:
     predicate: str
     terms: tuple[str, ...]
     positive: bool = True
+
+    def ground(self, binding: Mapping[str, str]) -> Atom:
+        """Its atom, with objects for the terms that `binding` names."""
+        return Atom(self.predicate, tuple(binding.get(term, term) for term in self.terms))
 
 
 @dataclass(frozen=True)

@@ -216,7 +216,7 @@ class _GoalReader:
         self, literal: Literal, binding: Mapping[str, str], inside_or: bool
     ) -> list[tuple[Atom, bool]] | None:
         """A literal of the goal; one that can never change counts as true or false in a choice."""
-        ground = Atom(literal.predicate, tuple(binding.get(t, t) for t in literal.terms))
+        ground = literal.ground(binding)
         if ground.predicate == "=":
             return [] if (ground.objects[0] == ground.objects[1]) == literal.positive else None
         if inside_or and ground.predicate not in self.domain.changing:

@@ -9,8 +9,8 @@ from collections.abc import Iterator, Sequence
 from regoal.errors import RegoalError
 from regoal.planning.goals import Atom, Goal
 from regoal.planning.pddl_domain import PddlDomain
-from regoal.planning.pddl_formulas import Formula, Junction, Literal
-from regoal.planning.symmetry import is_plain
+from regoal.planning.pddl_formulas import Junction
+from regoal.planning.symmetry import is_plain, literals
 from regoal.planning.task import DUMMY_ACTION, GroundAction, State, Task
 
 MOST_ACTIONS = 5_000
@@ -37,13 +37,17 @@ def first_dead_end(states: Sequence[State], goal: Goal) -> int | None:
 
 
 def _reaches(task: Task, state: State, goal: Goal) -> bool:
-    """Whether the goal's atoms hold after enough actions that delete nothing."""
+    """Whether the goal's atoms hold after enough actions that delete nothing.
+
+    True too where that is not told: states of so many atoms may be too wide to be expanded, and
+    actions that are applicable in no other state may lack a cost.
+    """
     wanted = goal.atoms - task.static_atoms
-    reached, tried = set(state.fluent_atoms), set[GroundAction]()
+    reached, tried = set(state.fluent_atoms), {DUMMY_ACTION}
     while not wanted <= reached:
         try:
-            new = set(task.applicable_actions(task.state_of(reached))) - tried - {DUMMY_ACTION}
-        except RegoalError:  # too many, or the cost of one that never is applicable is missing
+            new = set(task.applicable_actions(task.state_of(reached))) - tried
+        except RegoalError:
             return True
         if len(new) > MOST_ACTIONS:
             return True
@@ -58,30 +62,22 @@ def _reaches(task: Task, state: State, goal: Goal) -> bool:
 def _added(task: Task, action: GroundAction) -> Iterator[Atom]:
     """The atoms that an action makes true."""
     schema = task.definition(action)
-    names = dict(zip((v.name for v in schema.parameters), action.objects, strict=True))
+    binding = schema.binding(action.objects)
     for effect in schema.effects:
         for literal in effect.literals:
             if literal.positive:
-                terms = (names.get(term, term) for term in literal.terms)
-                yield Atom(literal.predicate, tuple(terms))
+                yield literal.ground(binding)
 
 
 def _can_be_relaxed(domain: PddlDomain) -> bool:
     """Whether more atoms never make an action inapplicable, and effects are plain literals."""
+    effects = [effect for action in domain.actions for effect in action.effects]
     return (
         is_plain(domain)
-        and all(e.condition == Junction("and", ()) for a in domain.actions for e in a.effects)
-        and not any(e.variables for a in domain.actions for e in a.effects)
-        and not any(_is_blocked(a.precondition, domain) for a in domain.actions)
-    )
-
-
-def _is_blocked(formula: Formula, domain: PddlDomain) -> bool:
-    """Whether some atom that actions can add must not hold."""
-    if isinstance(formula, Junction):
-        return any(_is_blocked(part, domain) for part in formula.parts)
-    return (
-        isinstance(formula, Literal)
-        and not formula.positive
-        and formula.predicate in domain.changing
+        and all(e.condition == Junction("and", ()) and not e.variables for e in effects)
+        and all(
+            literal.positive or literal.predicate not in domain.changing
+            for action in domain.actions
+            for literal in literals(action.precondition)
+        )
     )

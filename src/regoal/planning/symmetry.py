@@ -130,7 +130,7 @@ class Symmetry:
         self._forbidden = frozenset(
             literal.predicate
             for action in domain.actions
-            for literal in _literals(action.precondition)
+            for literal in literals(action.precondition)
             if not literal.positive
         )
         fixed = list(_fixed_atoms(task, goal))
@@ -184,12 +184,13 @@ def _is_conjunction(formula: Formula) -> bool:
     return isinstance(formula, Literal)
 
 
-def _literals(formula: Formula) -> Iterator[Literal]:
+def literals(formula: Formula) -> Iterator[Literal]:
+    """The literals of a conjunction, as `is_plain` asks for."""
     if isinstance(formula, Literal):
         yield formula
     elif isinstance(formula, Junction):
         for part in formula.parts:
-            yield from _literals(part)
+            yield from literals(part)
 
 
 class _Parameter(NamedTuple):
@@ -212,7 +213,7 @@ def _parameters(domain: PddlDomain) -> list[list[_Parameter]]:
     found = []
     for action in domain.actions:
         asked: dict[tuple[str, ...], list[tuple[str, bool]]] = defaultdict(list)
-        for literal in _literals(action.precondition):
+        for literal in literals(action.precondition):
             if literal.predicate not in domain.changing:
                 asked[literal.terms].append((literal.predicate, literal.positive))
         found.append([_Parameter(v.types, tuple(asked[v.name,])) for v in action.parameters])

@@ -364,7 +364,7 @@ class Task:
 
     def _cost(self, name: str, objects: tuple[str, ...]) -> float:
         schema = self._schemas[name]
-        binding = {v.name: o for v, o in zip(schema.parameters, objects, strict=True)}
+        binding = schema.binding(objects)
         costs = [cost.value(binding, self._text.values) for cost in schema.costs]
         if None in costs:
             action = GroundAction(name, objects)
