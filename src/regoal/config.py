@@ -132,7 +132,7 @@ LAPTOP = TrainConfig(
     replay_capacity=5000,
     average=0.995,
 )
-"""For two CPU cores: fewer layers and faster schedules, found on training and validation splits
-(docs/log.md); one preset for all domains."""
+"""For two CPU cores: fewer layers, a faster cooling, and what steadies learning; found on training
+and validation splits (docs/log.md, docs/deviations.md). One preset for all domains."""
 
 PRESETS = {"paper": PAPER, "laptop": LAPTOP}

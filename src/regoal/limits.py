@@ -45,10 +45,15 @@ def supervised(*, seconds: float, mib: float) -> int | None:
     if child:
         return _watch(child, time.monotonic() + max(seconds, 0), memory_is_limited=mib < math.inf)
     if mib < math.inf:
-        _, hard = resource.getrlimit(resource.RLIMIT_DATA)
-        limit = int(mib * MIB) if hard == resource.RLIM_INFINITY else min(int(mib * MIB), hard)
-        resource.setrlimit(resource.RLIMIT_DATA, (limit, hard))
+        limit_data(int(mib * MIB))
     return None
+
+
+def limit_data(limit: int) -> None:
+    """Let this process write to at most so many bytes of memory, or to as many as it may anyway."""
+    _, hard = resource.getrlimit(resource.RLIMIT_DATA)
+    limit = limit if hard == resource.RLIM_INFINITY else min(limit, hard)
+    resource.setrlimit(resource.RLIMIT_DATA, (limit, hard))
 
 
 def _watch(child: int, deadline: float, *, memory_is_limited: bool) -> int:

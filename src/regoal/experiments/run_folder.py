@@ -111,16 +111,20 @@ def environment() -> JsonObject:
     return versions | {"commit": _commit()}
 
 
+REMEDIES = {
+    errno.ENOSPC: "Make room",
+    errno.EDQUOT: "Make room",
+    errno.EFBIG: "Allow larger files (ulimit -f)",
+}
+
+
 @contextlib.contextmanager
 def told_disk_errors(folder: Path) -> Iterator[None]:
     """Turn an `OSError` into a `UsageError` that says how to go on."""
     try:
         yield
     except OSError as error:
-        full = error.errno in (errno.ENOSPC, errno.EDQUOT)
-        remedy = "Make room" if full else "Make the folder writable"
-        if error.errno == errno.EFBIG:
-            remedy = "Allow larger files (ulimit -f)"
+        remedy = REMEDIES.get(error.errno or 0, "Make the folder writable")
         raise UsageError(
             f"{error.filename or folder} cannot be written: {error.strerror}. "
             f"{remedy}, then go on with --resume."

@@ -88,8 +88,8 @@ def validate(
                 stop=stop,
             )
         )
-        for fault in (x.fault for x in done if x.outcome is Outcome.ERROR and x.fault):
-            raise fault
+        if faults := [x.fault for x in done if x.fault and x.outcome is Outcome.ERROR]:
+            raise faults[0]
         solved = [len(x.actions) for x in done if x.outcome is Outcome.SOLVED]
         found = workers.gather((len(done), solved))
         if sum(ended for ended, _ in found) < len(quarter):

@@ -17,8 +17,7 @@ class Transition(NamedTuple):
     next_state: State
     goal: Goal
     remaining: int
-    """Steps, this one included, after which its trajectory was in a goal state; 0 if it never was.
-    """
+    """Steps, this one included, to the trajectory's next goal state; 0 where none follows."""
 
     @property
     def solved(self) -> bool:
@@ -56,7 +55,7 @@ class Trajectory:
         return Trajectory(self.states[start : end + 1], self.actions[start:end], goal)
 
     def transitions(self) -> Iterator[Transition]:
-        """Its steps one by one, the last goal state's first one counting for `remaining`."""
+        """Its steps one by one; `remaining` counts up to the next goal state."""
         remaining = [0]
         for state in reversed(self.states[1:]):
             known = 1 if state.satisfies(self.goal) else remaining[-1] and remaining[-1] + 1

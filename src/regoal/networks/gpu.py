@@ -53,9 +53,9 @@ def kernels() -> ModuleType | None:
     except ImportError as error:
         reason = str(error)
     else:
-        if not _needs():
-            return gpu_gradients
         reason = _needs()
+        if not reason:
+            return gpu_gradients
     log.warning("no fused GPU kernels (%s): a GPU would run thousands of small operations", reason)
     return None
 

@@ -14,8 +14,8 @@ import warnings
 from collections.abc import Callable
 
 from regoal import stopping
+from regoal.limits import MIB, limit_data
 
-MIB = 1024 * 1024
 POLL_S = 0.005
 CRASHES = (signal.SIGSEGV, signal.SIGABRT, signal.SIGBUS, signal.SIGFPE, signal.SIGILL)
 
@@ -68,12 +68,7 @@ def _count(count: Callable[[], int], writing: int, mib: int) -> None:
     stopping.end_with_parent()
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_DFL)
-    _, hard = resource.getrlimit(resource.RLIMIT_DATA)
-    limit = _data_bytes() + mib * MIB
-    resource.setrlimit(
-        resource.RLIMIT_DATA,
-        (limit if hard == resource.RLIM_INFINITY else min(limit, hard), hard),
-    )
+    limit_data(_data_bytes() + mib * MIB)
     os.write(writing, str(count()).encode())
 
 

@@ -9,6 +9,7 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import Any
 
 from regoal.errors import TooWideError
@@ -41,14 +42,12 @@ class Literals:
                 for name, of in self.positive
                 if name in sizes and (new := of & free)
             ]
-            _, size, new = min(choices, default=(0, objects, frozenset([min(free)])), key=_first)
+            _, size, new = min(
+                choices, default=(0, objects, frozenset([min(free)])), key=itemgetter(0)
+            )
             product *= min(size, float(objects) ** len(new))
             free = free - new
         return product
-
-
-def _first(choice: tuple[float, int, Iterable[int]]) -> float:
-    return choice[0]
 
 
 def literals_of(action: Any) -> Literals:
