@@ -88,7 +88,7 @@ def validate(
                 stop=stop,
             )
         )
-        if faults := [x.fault for x in done if x.fault and x.outcome is Outcome.ERROR]:
+        if faults := [x.fault for x in done if x.outcome is Outcome.ERROR and x.fault]:
             raise faults[0]
         solved = [len(x.actions) for x in done if x.outcome is Outcome.SOLVED]
         found = workers.gather((len(done), solved))
