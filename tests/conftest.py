@@ -203,8 +203,13 @@ def encoders(relations: dict[str, tuple[Relation, ...]]) -> dict[str, Encoder]:
     return {name: Encoder(of) for name, of in relations.items()}
 
 
-@pytest.fixture
-def threads() -> object:
-    """Sets how many threads the kernel uses, and takes that back."""
-    yield native.use_threads
+@pytest.fixture(autouse=True)
+def one_thread() -> None:
+    """Each test begins with one thread, whatever the commands of the one before have set."""
     native.use_threads(1)
+
+
+@pytest.fixture
+def threads() -> Callable[[int], None]:
+    """Sets how many threads the kernel uses in this test."""
+    return native.use_threads
