@@ -43,7 +43,9 @@ class Learner:
         self.target = copy.deepcopy(network).requires_grad_(False)
         self.averaged = copy.deepcopy(self.target) if config.average else network
         """What the policy is made of: the averaged weights, or simply the last ones."""
-        self.optimizer = torch.optim.Adam(network.parameters(), lr=config.learning_rate.start)
+        self.optimizer = torch.optim.Adam(
+            network.parameters(), lr=config.learning_rate.start, fused=True
+        )
         self._target_values: dict[tuple[State, Goal], float] = {}
         self.halves = False
         """Whether memory ran out, so that samples are computed in halves."""
@@ -169,9 +171,8 @@ class Learner:
         """Q(s, a, g) [B] after `depth` layers and after all."""
         batch = self.encoder.batch((t.state, t.goal) for t in transitions)
         starts = np.cumsum((0, *batch.action_counts[:-1]))
-        chosen = torch.from_numpy(starts + [t.action for t in transitions]).to(self.device)
-        depths = sorted({depth, self.config.layers})
-        return [q[chosen] for q in self.online(batch, depths)]
+        chosen = torch.from_numpy(starts + [t.action for t in transitions])
+        return self.online(batch.only(chosen), sorted({depth, self.config.layers}))
 
     def _next_values(self, transitions: Sequence[Transition]) -> Tensor:
         """max_a' Q(s', a', g) [B] of the target network, computed once between two syncs.

@@ -15,7 +15,7 @@ B instances.
 
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain, pairwise
 from typing import NamedTuple
 
@@ -112,6 +112,17 @@ class Batch:
     """[Q] int64 instance of each of them."""
     action_counts: tuple[int, ...]
     """[B] applicable actions an instance."""
+
+    def only(self, actions: Tensor) -> "Batch":
+        """The same graph, of which these actions alone [A], by position in [Q], are read out."""
+        instance = self.action_instance[actions]
+        counts = instance.bincount(minlength=len(self.action_counts))
+        return replace(
+            self,
+            action_nodes=self.action_nodes[actions],
+            action_instance=instance,
+            action_counts=tuple(counts.tolist()),
+        )
 
     def shards(self, count: int) -> list["Shard"]:
         """Cut the batch into at most `count` runs of whole instances of about equal work."""

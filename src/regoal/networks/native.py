@@ -54,7 +54,7 @@ def use_threads(count: int) -> None:
     torch.set_num_threads(count if library() is None else 1)
     if count != _threads:
         _threads = count
-        _pool = ThreadPoolExecutor(count) if count > 1 else None
+        _pool = ThreadPoolExecutor(count - 1) if count > 1 else None
 
 
 def fits(weights: Tensor, layout: Layout, batch: Batch) -> bool:
@@ -295,12 +295,13 @@ def _saved(
 
 
 def _each(shards: Sequence[_Graph], run: Callable[[_Graph], int]) -> None:
-    """Run every shard, beside each other where there are several.
+    """Run every shard, beside each other where there are several: the first one in this thread.
 
     Raises `MemoryError` where a call has found none.
     """
-    spread = map if _pool is None or len(shards) == 1 else _pool.map
-    if any(list(spread(run, shards))):  # all of them run, also after one that fails
+    others = [_pool.submit(run, shard) for shard in shards[1:]] if _pool else []
+    here = [run(shard) for shard in shards[: len(shards) - len(others)]]
+    if any([*here, *(other.result() for other in others)]):
         raise MemoryError("no memory for a batch in the kernel")
 
 

@@ -33,7 +33,9 @@ class QNetwork(nn.Module):
             pairs = gpu.read(self.weights, self.layout, batch, depths)
             return list(self._values(pairs.flatten(0, 1)).view(pairs.shape[:2]).unbind())
         batch = moved(batch, self.weights.device)
-        return [self._read_out(f, batch) for f in embed(self.weights, self.layout, batch, depths)]
+        embeddings = embed(self.weights, self.layout, batch, depths)
+        values = self._values(torch.cat([_pairs(f, batch) for f in embeddings]))
+        return list(values.view(len(embeddings), -1).unbind())
 
     def q_values(self, batch: Batch, layers: int) -> list[Tensor]:
         """Q-values [actions] of each instance, on the CPU, after `layers` rounds; no gradients."""
@@ -56,15 +58,16 @@ class QNetwork(nn.Module):
                     part.copy_(ours[name])
         return smaller
 
-    def _read_out(self, f: Tensor, batch: Batch) -> Tensor:
-        objects = f.new_zeros(len(batch.action_counts), self.layout.size)
-        objects = objects.index_add(0, batch.object_instance, f[batch.object_nodes])
-        pairs = torch.cat((f[batch.action_nodes], objects[batch.action_instance]), dim=1)
-        return self._values(pairs)
-
     def _values(self, pairs: Tensor) -> Tensor:
         """[Q] from [Q, 2D], an action's embedding and the sum of its objects'."""
         return apply_mlp(self.layout.mlp(self.weights, "readout"), pairs).squeeze(1)
+
+
+def _pairs(f: Tensor, batch: Batch) -> Tensor:
+    """[Q, 2D] from embeddings [N, D]: an action's, and the sum of its objects'."""
+    objects = f.new_zeros(len(batch.action_counts), f.shape[1])
+    objects = objects.index_add(0, batch.object_instance, f[batch.object_nodes])
+    return torch.cat((f[batch.action_nodes], objects[batch.action_instance]), dim=1)
 
 
 def moved(batch: Batch, device: torch.device) -> Batch:
