@@ -39,6 +39,24 @@ def test_boltzmann_never_excludes_an_action():
     assert odds[1] > 0
 
 
+def test_actions_are_drawn_by_their_odds(tasks, encoders):
+    # The first step from a state of three blocks: two actions, with odds 1 and 3.
+    task, encoder = tasks["blocks"]["three"], encoders["blocks"]
+    assert len(encoder.state(task.initial_state).actions) == 2
+    first = [
+        explore(
+            [task],
+            encoder,
+            seed=seed,
+            horizon=1,
+            q_values=lambda _: [torch.tensor([0.0, math.log(3)])],
+        )[0].actions
+        for seed in range(400)
+    ]
+    assert 70 <= first.count((0,)) <= 130  # 100 expected, the deviation is 8.7
+    assert len(set(first)) == 2
+
+
 def test_ends_at_the_goal_or_a_dead_end_or_the_horizon(tasks, encoders):
     roads, encoder = tasks["roads"], encoders["roads"]
     left = right = 0

@@ -269,6 +269,22 @@ def test_a_batch_in_single_precision(tasks, walk, policy, encoders):
             torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-4)
 
 
+@pytest.mark.parametrize("name", ["blocks", "ferry", "roads"])
+@settings(max_examples=8, deadline=None)
+@given(seed=st.integers(0, 10_000), data=st.data())
+def test_some_actions_alone_are_read_out(tasks, walk, policy, relations, name, seed, data):
+    encoder = Encoder(relations[name])
+    network = policy(encoder.relations).double()
+    batch = encoder.batch(pairs_of(tasks, walk, name, seed))
+    everything = torch.cat(network.q_values(batch, 4))
+    chosen = sorted(data.draw(st.sets(st.integers(0, len(everything) - 1), min_size=1)))
+    fewer = batch.only(torch.tensor(chosen))
+    assert sum(fewer.action_counts) == len(chosen)
+    found = network.q_values(fewer, 4)
+    assert tuple(map(len, found)) == fewer.action_counts
+    torch.testing.assert_close(torch.cat(found), everything[chosen], rtol=1e-10, atol=1e-10)
+
+
 @pytest.mark.parametrize("name", ["blocks", "ferry", "odd", "lamp", "roads"])
 @settings(max_examples=8, deadline=None)
 @given(seed=st.integers(0, 10_000), count=st.integers(1, 9))

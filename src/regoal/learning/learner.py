@@ -172,7 +172,8 @@ class Learner:
         batch = self.encoder.batch((t.state, t.goal) for t in transitions)
         starts = np.cumsum((0, *batch.action_counts[:-1]))
         chosen = torch.from_numpy(starts + [t.action for t in transitions])
-        return self.online(batch.only(chosen), sorted({depth, self.config.layers}))
+        values: list[Tensor] = self.online(batch.only(chosen), sorted({depth, self.config.layers}))
+        return values
 
     def _next_values(self, transitions: Sequence[Transition]) -> Tensor:
         """max_a' Q(s', a', g) [B] of the target network, computed once between two syncs.

@@ -1,6 +1,6 @@
 """Boltzmann exploration: several trajectories side by side, one forward pass a step."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Sequence, Set
 
 import numpy as np
 import numpy.typing as npt
@@ -38,6 +38,7 @@ def rollout(
     where it is true, nothing is returned.
     """
     states = [[task.initial_state] for task in tasks]
+    visited = [{task.initial_state} for task in tasks]
     actions: list[list[int]] = [[] for _ in tasks]
     active = [i for i, t in enumerate(tasks) if not _ended(t, t.initial_state, encoder)]
     for _ in range(horizon):
@@ -48,9 +49,10 @@ def rollout(
         values = q_values([(states[i][-1], tasks[i].goal) for i in active])
         for i, q in zip(active, values, strict=True):
             odds = boltzmann(q, temperature)
-            action, after = _step(tasks[i], states[i], odds, encoder, rngs[i])
+            action, after = _step(states[i][-1], visited[i], odds, encoder, rngs[i])
             actions[i].append(action)
             states[i].append(after)
+            visited[i].add(after)
         active = [i for i in active if not _ended(tasks[i], states[i][-1], encoder)]
     return [
         Trajectory(tuple(s), tuple(a), task.goal)
@@ -67,8 +69,8 @@ def replayed(task: Task, actions: Sequence[int], encoder: Encoder) -> Trajectory
 
 
 def _step(
-    task: Task,
-    states: Sequence[State],
+    state: State,
+    visited: Set[State],
     odds: npt.NDArray[np.float64],
     encoder: Encoder,
     rng: np.random.Generator,
@@ -78,16 +80,21 @@ def _step(
     Actions are drawn one after the other without the rejected ones, which gives the same odds as
     looking at every successor first.
     """
-    applicable = encoder.state(states[-1]).actions
-    visited, left = set(states), odds.copy()
-    while left.sum() > 0:
-        action = int(rng.choice(len(left), p=left / left.sum()))
-        after = task.successor(states[-1], applicable[action])
+    applicable, left = encoder.state(state).actions, odds.copy()
+    while left.any():
+        action = _drawn(left, rng)
+        after = state.task.successor(state, applicable[action])
         if after not in visited:
             return action, after
         left[action] = 0.0
-    action = int(rng.choice(len(odds), p=odds))
-    return action, task.successor(states[-1], applicable[action])
+    action = _drawn(odds, rng)
+    return action, state.task.successor(state, applicable[action])
+
+
+def _drawn(odds: npt.NDArray[np.float64], rng: np.random.Generator) -> int:
+    """A position, as likely as its share of the odds, which need not add up to 1."""
+    up_to = odds.cumsum()
+    return int((up_to / up_to[-1]).searchsorted(rng.random(), side="right"))
 
 
 def _ended(task: Task, state: State, encoder: Encoder) -> bool:

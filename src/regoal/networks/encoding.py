@@ -126,6 +126,8 @@ class Batch:
 
     def shards(self, count: int) -> list["Shard"]:
         """Cut the batch into at most `count` runs of whole instances of about equal work."""
+        if count == 1:
+            return [Shard(np.zeros_like(self.counts), self.counts, 0, self.nodes)]
         work = np.cumsum([0, *(self.instance_counts.sum(axis=1) + self.node_counts)])
         shares = work[-1] * np.arange(1, count) / count
         cuts = np.abs(work[:, None] - shares).argmin(axis=0)

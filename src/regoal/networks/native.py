@@ -308,8 +308,7 @@ def _each(shards: Sequence[_Graph], run: Callable[[_Graph], int]) -> None:
 def _prepare(weights: Tensor, layout: Layout, batch: Batch) -> tuple[ctypes.CDLL, _Call]:
     kernel = library(weights.dtype == torch.float64)
     assert kernel is not None
-    arity = np.array(layout.arities, dtype=np.int64)
-    at = np.array([layout.places[f"message.{i}.weight_in"][0] for i in range(len(arity))])
+    arity, at = _relations(layout)
     network = _Network(
         layout.size,
         len(arity),
@@ -335,6 +334,13 @@ def _prepare(weights: Tensor, layout: Layout, batch: Batch) -> tuple[ctypes.CDLL
     ]
     keep = [arity, at, starts, begins, ends, shared, slot, node_of, weights, batch.args]
     return kernel, _looked_through(kernel, _Call(network, graphs, None, keep), ends)
+
+
+@cache
+def _relations(layout: Layout) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """[R] the relations' arities, and where each one's MLP begins in the weights."""
+    at = [layout.places[f"message.{i}.weight_in"][0] for i in range(len(layout.arities))]
+    return np.array(layout.arities, dtype=np.int64), np.array(at, dtype=np.int64)
 
 
 def _looked_through(kernel: ctypes.CDLL, call: _Call, ends: npt.NDArray[np.int64]) -> _Call:
