@@ -1,5 +1,6 @@
 """Every domain's instances: readable, well-formed, solvable, and as its docstring says."""
 
+import os
 from collections import Counter
 from itertools import pairwise
 from random import Random
@@ -58,6 +59,8 @@ COUNTED = {
     "visitall": visitall.reachable_states,
 }
 MOST_STATES = 3000
+EXAMPLES = int(os.environ.get("DOMAIN_EXAMPLES", "10"))
+"""Small instances of each domain that breadth-first search must solve; docs/domains.md has 100."""
 
 
 def domain_of(family: str) -> str:
@@ -113,7 +116,7 @@ def shortest_plan(task) -> int:
 
 @pytest.mark.parametrize("family", SMALL)
 def test_small_instances_load_and_have_a_plan(family, load):
-    @settings(deadline=None, max_examples=10)
+    @settings(deadline=None, max_examples=EXAMPLES)
     @given(small_instances(family))
     def check(twins):
         instance, twin = twins
