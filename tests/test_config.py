@@ -38,6 +38,8 @@ def test_a_decay_stays_at_its_end():
         {"batch_size": -1},
         {"discount": 1.1},
         {"discount": 0.0},
+        {"average": 1.0},
+        {"average": -0.5},
         {"hindsight": "none"},
         {"gradient_norm": -1.0},
     ],

@@ -103,24 +103,26 @@ class TrainConfig:
             raise ValueError(f"hindsight must be one of {HINDSIGHTS}, got {self.hindsight!r}")
         if not 0 <= self.seed < 2**32:
             raise ValueError(f"a seed lies in [0, 2^32), got {self.seed}")
-        if not (0.0 < self.discount <= 1.0 and self.average < 1.0):
-            raise ValueError(
-                f"discount must lie in (0, 1] and average in [0, 1), "
-                f"got {self.discount} and {self.average}"
-            )
         for name in POSITIVE:
             if not 0 < getattr(self, name) < math.inf:
                 raise ValueError(f"{name} must be above 0 and finite, got {getattr(self, name)}")
         for name in NOT_NEGATIVE:
             if not 0 <= getattr(self, name) < math.inf:
                 raise ValueError(f"{name} must be 0 or more, got {getattr(self, name)}")
+        self._check_shares()
+
+    def _check_shares(self) -> None:
+        if not 0.0 < self.discount <= 1.0:
+            raise ValueError(f"discount must lie in (0, 1], got {self.discount}")
+        if not 0.0 <= self.average < 1.0:
+            raise ValueError(f"average must lie in [0, 1), got {self.average}")
 
 
 POSITIVE = (
     "episodes", "embedding_size", "layers", "huber_delta", "updates", "target_every", "batch_size",
     "replay_capacity", "trajectories", "horizon", "validate_every", "validation_steps",
 )  # fmt: skip
-NOT_NEGATIVE = ("average", "priority_exponent", "priority_weight", "gradient_norm", "patience")
+NOT_NEGATIVE = ("priority_exponent", "priority_weight", "gradient_norm", "patience")
 
 PAPER = TrainConfig()
 

@@ -395,6 +395,8 @@ def test_any_text_is_read_or_refused(text):
 def test_files_that_are_no_plan(tmp_path):
     with pytest.raises(UsageError, match="cannot read the plan"):
         read_plan(tmp_path / "missing")
+    with pytest.raises(UsageError, match="is a folder; give a plan file"):
+        read_plan(tmp_path)
     (tmp_path / "wide").write_bytes("(rest)".encode("utf-16"))
     with pytest.raises(PddlError, match="UTF-8"):
         read_plan(tmp_path / "wide")

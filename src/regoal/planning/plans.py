@@ -93,6 +93,8 @@ def read_plan(path: Path) -> list[PlanStep]:
     """Read a plan file. Raises `UsageError` if there is none, `PddlError` as `parse_plan` does."""
     try:
         text = read_bytes(path).decode("utf-8-sig")
+    except IsADirectoryError:
+        raise UsageError(f"{path} is a folder; give a plan file.") from None
     except OSError as error:
         raise UsageError(f"cannot read the plan {path}: {error.strerror}") from error
     except UnicodeDecodeError as error:
