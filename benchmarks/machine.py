@@ -2,7 +2,6 @@
 
 import os
 import platform
-import resource
 import subprocess
 import sys
 from importlib import metadata
@@ -46,9 +45,19 @@ def resident_mb() -> float:
     return pages * os.sysconf("SC_PAGE_SIZE") / 1e6
 
 
+def forget_peak() -> None:
+    """Let `peak_mb` count from what this process holds now."""
+    Path("/proc/self/clear_refs").write_text("5")
+
+
 def peak_mb() -> float:
-    """The most memory this process has held so far, MB."""
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e6
+    """The most memory this process has held so far, or since `forget_peak`, MB.
+
+    The system's `ru_maxrss` would not do: a new process inherits its parent's.
+    """
+    status = Path("/proc/self/status").read_text().splitlines()
+    (line,) = (line for line in status if line.startswith("VmHWM:"))
+    return int(line.split()[1]) * 1024 / 1e6
 
 
 def _processor() -> str:

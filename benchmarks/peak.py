@@ -10,7 +10,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from benchmarks.machine import ROOT, peak_mb, resident_mb
+from benchmarks.machine import ROOT, forget_peak, peak_mb, resident_mb
 from benchmarks.ours import Ours
 from benchmarks.theirs import Theirs
 from benchmarks.work import DOMAINS, prepare
@@ -38,6 +38,7 @@ def main() -> None:
         work = prepare(arguments.domain, Path(folder))
         stack = (Ours if arguments.side == "ours" else Theirs)(work, arguments.layers)
         stack.use_threads(1)
+        forget_peak()
         before = resident_mb()
         for turn in range(STEPS):
             stack.optimise(turn)

@@ -71,7 +71,7 @@ def table(runs: Sequence[RunRecord]) -> str:
             (
                 *(domain, method, len(group), len(run.results), len(lengths), sum(lengths)),
                 *(_rounded(f(lengths)) if lengths else "" for f in (statistics.median, _mean)),
-                _rounded(as_float(last.get("elapsed_s", 0.0)) / 60),
+                _rounded(as_float(last["elapsed_s"]) / 60) if last else "",
                 run.config.get("layers", ""),
                 last.get("episode", ""),
                 paper.coverage if paper else "",

@@ -79,7 +79,7 @@ def test_the_grid_goes_seed_by_seed(grid):
 
 def test_a_sweep_runs_everything_once(grid, program, tmp_path):
     told = []
-    grid_ = grid("instances_seed = 7\n[overrides]\nlearning_rate = 0.1\nverbose = false")
+    grid_ = grid("instances_seed = 7\n[overrides]\nlayers = 2\nlearn_dead_ends = false")
     assert sweep.run_sweep(grid_, tell=told.append, program=program()) == []
     assert told[0] == "8 runs, 0 of them finished"
     assert told[-1] == "8/8 blocks-l/state/4 finished"
@@ -97,9 +97,9 @@ def test_a_sweep_runs_everything_once(grid, program, tmp_path):
             "laptop",
             "--budget",
             "1.5m",
-            "--learning-rate",
-            "0.1",
-            "--no-verbose",
+            "--layers",
+            "2",
+            "--no-learn-dead-ends",
         ),
         *("--out", f"{out}/blocks/lifted/3", "--resume"),
     ]
@@ -196,7 +196,7 @@ def test_what_does_not_end_is_killed(tmp_path, monkeypatch):
 
 
 def test_printed_commands_do_the_same_in_a_shell(grid, program, tmp_path):
-    grid_ = grid('[overrides]\nnote = "it\'s"')
+    grid_ = grid('[overrides]\ndevice = "it\'s"')
     lines = sweep.print_commands(grid_, program=program())
     assert lines[0] == "# first, once:"
     assert lines[7] == "# then, in any order:"
@@ -220,11 +220,17 @@ def test_printed_commands_do_the_same_in_a_shell(grid, program, tmp_path):
         (("1.5", '"1.5"'), "budget_minutes = '1.5' has the wrong type"),
         (("preset", "episodes = 3\npreset"), "has unknown keys: episodes"),
         (("[3, 4]", "[3, 4"), "is not TOML"),
-        (("1.5", "1" * 400), "budget_minutes lies in"),
-        (("1.5", "nan"), "budget_minutes lies in"),
-        (("1.5", "-1"), "budget_minutes lies in"),
+        (("1.5", "1" * 400), "budget_minutes lies above 0"),
+        (("1.5", "nan"), "budget_minutes lies above 0"),
+        (("1.5", "-1"), "budget_minutes lies above 0"),
         (("[3, 4]", "[" * 3000), "nested too deeply"),
         (("preset", "overrides = {layers = 1979-05-27}\npreset"), "override layers = datetime"),
+        (("preset", "overrides = {seed = 7}\npreset"), "the sweep sets 'seed' itself"),
+        (("preset", "overrides = {layerz = 7}\npreset"), "has no option 'layerz'"),
+        (("blocks-l", "blocks-L"), "domains has 'blocks-L'. Choose from: blocks, "),
+        (("state", "lift"), "hindsight has 'lift'. Choose from: lifted, "),
+        (("laptop", "labtop"), "preset has 'labtop'. Choose from: paper, laptop"),
+        (("[3, 4]", "[-1]"), "a seed lies in"),
         (("preset", "overrides = {layers = [3]}\npreset"), "override layers = .3. has the wrong"),
     ],
 )

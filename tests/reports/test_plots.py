@@ -101,3 +101,13 @@ def test_matplotlib_is_loaded_only_to_draw():
         "sys.exit(f'loaded {bad}' if bad else 0)"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_a_validation_that_ended_early_has_no_coverage_of_its_own():
+    records = [
+        {"solved": 2, "problems": 10, "tried": 5},
+        {"solved": 5, "problems": 10, "tried": 10},
+        {"solved": 4, "problems": 10},
+    ]
+    np.testing.assert_array_equal(plots.whole_coverage_of(records), [np.nan, 0.5, 0.4])
+    assert plots.coverage_of(records).tolist() == [0.2, 0.5, 0.4]

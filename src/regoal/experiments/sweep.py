@@ -18,12 +18,14 @@ import os
 import shlex
 import sys
 import tomllib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
+from regoal.config import HINDSIGHTS, PRESETS, TrainConfig
+from regoal.domains.splits import DOMAINS
 from regoal.errors import UsageError
 from regoal.experiments.processes import Processes
 from regoal.experiments.run_dir import DONE, RESULTS, JsonObject, read_json, write_json
@@ -126,11 +128,27 @@ def _toml(path: Path) -> dict[str, Any]:
 
 def _check_values(path: Path, values: Mapping[str, Any]) -> None:
     for name, value in values.get("overrides", {}).items():
-        if not isinstance(value, str | int | float):
-            raise UsageError(f"{path}: the override {name} = {value!r} has the wrong type.")
+        _check_override(path, name, value)
+    for key, choices in _CHOICES.items():
+        items = values[key] if isinstance(values[key], list) else [values[key]]
+        if unknown := [item for item in items if item not in choices]:
+            known = ", ".join(choices)
+            raise UsageError(f"{path}: {key} has {unknown[0]!r}. Choose from: {known}.")
+    if wrong := [seed for seed in values["seeds"] if not 0 <= seed < 2**32]:
+        raise UsageError(f"{path}: a seed lies in [0, 2^32), got {wrong[0]}.")
     minutes = values["budget_minutes"]
     if not 0 < minutes <= MOST_MINUTES:
-        raise UsageError(f"{path}: budget_minutes lies in 0 to {MOST_MINUTES:g}.")
+        raise UsageError(f"{path}: budget_minutes lies above 0, at most at {MOST_MINUTES:g}.")
+
+
+def _check_override(path: Path, name: str, value: object) -> None:
+    if not isinstance(value, str | int | float):
+        raise UsageError(f"{path}: the override {name} = {value!r} has the wrong type.")
+    option = name.replace("-", "_").partition(".")[0]
+    if option in _SET_BY_SWEEP:
+        raise UsageError(f"{path}: the sweep sets {name!r} itself; take it out of the overrides.")
+    if option not in _OPTIONS:
+        raise UsageError(f"{path}: `regoal train` has no option {name!r} to override.")
 
 
 def _check_folders(path: Path, sweep: Sweep) -> None:
@@ -227,6 +245,16 @@ _KEYS: dict[str, tuple[type, ...]] = {
     "overrides": (dict, type(None)),
 }
 """Keys of a sweep file and their types; those that may be none are optional."""
+
+
+_SET_BY_SWEEP = frozenset(("seed", "hindsight", "preset", "budget", "name", "out", "resume"))
+_OPTIONS = frozenset(field.name for field in fields(TrainConfig)) | {"threads", "workers", "device"}
+"""What may be overridden, less what the sweep sets itself."""
+_CHOICES: dict[str, Collection[str]] = {
+    "domains": DOMAINS,
+    "hindsight": HINDSIGHTS,
+    "preset": PRESETS,
+}
 
 
 def _check(path: Path, key: str, value: object, kinds: tuple[type, ...]) -> None:

@@ -141,6 +141,14 @@ def coverage_of(validation: Sequence[JsonObject]) -> Floats:
     return share
 
 
+def whole_coverage_of(validation: Sequence[JsonObject]) -> Floats:
+    """As `coverage_of`, NaN where the validation ended before all problems were tried."""
+    share = coverage_of(validation)
+    tried = [as_float(record.get("tried", record.get("problems"))) for record in validation]
+    share[np.array(tried) < _column(validation, "problems")] = np.nan
+    return share
+
+
 def _column(records: Sequence[JsonObject], key: str) -> Floats:
     return np.array([as_float(record.get(key)) for record in records], dtype=np.float64)
 
@@ -173,7 +181,7 @@ def _colours(methods: list[str]) -> dict[str, str]:
 
 
 def _draw_validation(axes: "Axes", run: RunRecord) -> None:
-    at, coverage = _column(run.validation, "episode"), 100 * coverage_of(run.validation)
+    at, coverage = _column(run.validation, "episode"), 100 * whole_coverage_of(run.validation)
     axes.plot(at, coverage, ".-", color="#888888", linewidth=0.8, markersize=3, label="current")
     if len(at):
         end = max(at[-1], as_float(run.episodes[-1].get("episode")))
