@@ -5,10 +5,10 @@ benchmark's test problems without cycle avoidance, and writes `test_curve.jsonl`
 folder, a line a policy. `regoal report` then draws it.
 """
 
-import sys
 from pathlib import Path
 
 from experiments.lama import test_problems
+from experiments.words import words
 from regoal.evaluation.execution import execute
 from regoal.evaluation.results import Outcome
 from regoal.experiments.run_dir import (
@@ -25,7 +25,7 @@ from regoal.planning.task import load_domain, load_task
 
 def main() -> None:
     """Follow every run at or below the paths given."""
-    for folder in find_runs([Path(word) for word in sys.argv[1:]]):
+    for folder in find_runs(words(Path, "runs", __doc__)):
         problems = test_problems(load_run(folder).domain)
         (folder / TEST_CURVE).unlink(missing_ok=True)
         for policy in sorted((folder / KEPT).glob("*")):

@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 from experiments.results import OUT
+from experiments.words import words
 from regoal.domains.splits import write_split
 from regoal.experiments.run_dir import CONFIG, RESULTS, write_json
 
@@ -18,7 +19,7 @@ PROBLEMS = Path(__file__).parent.parent / "build" / "problems"
 
 def main() -> None:
     """Run every domain named on the command line, one after the other."""
-    for domain in sys.argv[1:]:
+    for domain in words(str, "domains", __doc__):
         run(domain, test_problems(domain))
 
 

@@ -8,10 +8,10 @@ import csv
 import io
 import shutil
 import statistics
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from experiments.words import words
 from regoal.experiments.run_dir import (
     CONFIG,
     EPISODES,
@@ -37,7 +37,7 @@ COLUMNS = (
 
 def main() -> None:
     """Copy the runs that have test results, then write the table of all."""
-    for folder in find_runs([Path(word) for word in sys.argv[1:]]):
+    for folder in find_runs(words(Path, "runs", __doc__, least="*")):
         run = load_run(folder)
         if run.results:
             keep(run, folder)

@@ -5,11 +5,11 @@ it solves more than half of the test problems.
 """
 
 import shutil
-import sys
 from collections import defaultdict
 from pathlib import Path
 from typing import Any
 
+from experiments.words import words
 from regoal.experiments.run_dir import POLICY, RESULTS, read_results
 from regoal.networks.policy_file import load_policy
 
@@ -20,9 +20,14 @@ def main() -> None:
     """Copy `RUNS/DOMAIN/HINDSIGHT/SEED/policy.safetensors` to `policies/DOMAIN.safetensors`."""
     POLICIES.mkdir(exist_ok=True)
     found: defaultdict[str, list[tuple[int, int, Path]]] = defaultdict(list)
-    for path in sorted(Path(sys.argv[1]).glob(f"*/*/*/{POLICY}")):
-        validation: Any = load_policy(path).facts["validation"]
-        found[path.parts[-4]].append((-validation["solved"], validation["plan_length"], path))
+    for runs in words(Path, "runs", __doc__):
+        paths = sorted(runs.glob(f"*/*/*/{POLICY}"))
+        if not paths:
+            raise SystemExit(f"{runs} holds no policy of a sweep, DOMAIN/HINDSIGHT/SEED/{POLICY}.")
+        for path in paths:
+            validation: Any = load_policy(path).facts["validation"]
+            merit = -validation["solved"], validation["plan_length"]
+            found[path.parts[-4]].append((*merit, path))
     for domain, policies in found.items():
         *_, path = min(policies)
         results = read_results(path.parent / RESULTS)
