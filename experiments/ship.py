@@ -20,20 +20,23 @@ def main() -> None:
     """Copy `RUNS/DOMAIN/HINDSIGHT/SEED/policy.safetensors` to `policies/DOMAIN.safetensors`."""
     POLICIES.mkdir(exist_ok=True)
     found: defaultdict[str, list[tuple[int, int, Path]]] = defaultdict(list)
-    for runs in words(Path, "runs", __doc__):
-        paths = sorted(runs.glob(f"*/*/*/{POLICY}"))
-        if not paths:
-            raise SystemExit(f"{runs} holds no policy of a sweep, DOMAIN/HINDSIGHT/SEED/{POLICY}.")
-        for path in paths:
-            validation: Any = load_policy(path).facts["validation"]
-            merit = -validation["solved"], validation["plan_length"]
-            found[path.parts[-4]].append((*merit, path))
+    for path in [path for runs in words(Path, "runs", __doc__) for path in policies_of(runs)]:
+        validation: Any = load_policy(path).facts["validation"]
+        found[path.parts[-4]].append((-validation["solved"], validation["plan_length"], path))
     for domain, policies in found.items():
         *_, path = min(policies)
         results = read_results(path.parent / RESULTS)
         if 2 * sum(result.solved for result in results) > len(results):
             shutil.copyfile(path, POLICIES / f"{domain}.safetensors")
             print(domain, path.parent)
+
+
+def policies_of(runs: Path) -> list[Path]:
+    """The policies of a sweep; ends the program where there is none."""
+    paths = sorted(runs.glob(f"*/*/*/{POLICY}"))
+    if not paths:
+        raise SystemExit(f"{runs} holds no policy of a sweep, DOMAIN/HINDSIGHT/SEED/{POLICY}.")
+    return paths
 
 
 if __name__ == "__main__":

@@ -134,8 +134,11 @@ def _check_values(path: Path, values: Mapping[str, Any]) -> None:
         if unknown := [item for item in items if item not in choices]:
             known = ", ".join(choices)
             raise UsageError(f"{path}: {key} has {unknown[0]!r}. Choose from: {known}.")
-    if wrong := [seed for seed in values["seeds"] if not 0 <= seed < 2**32]:
-        raise UsageError(f"{path}: a seed lies in [0, 2^32), got {wrong[0]}.")
+    try:
+        for seed in values["seeds"]:
+            TrainConfig(seed=seed)
+    except ValueError as error:
+        raise UsageError(f"{path}: {error}.") from error
     minutes = values["budget_minutes"]
     if not 0 < minutes <= MOST_MINUTES:
         raise UsageError(f"{path}: budget_minutes lies above 0, at most at {MOST_MINUTES:g}.")

@@ -144,8 +144,7 @@ def coverage_of(validation: Sequence[JsonObject]) -> Floats:
 def whole_coverage_of(validation: Sequence[JsonObject]) -> Floats:
     """As `coverage_of`, NaN where the validation ended before all problems were tried."""
     share = coverage_of(validation)
-    tried = [as_float(record.get("tried", record.get("problems"))) for record in validation]
-    share[np.array(tried) < _column(validation, "problems")] = np.nan
+    share[_column(validation, "tried") < _column(validation, "problems")] = np.nan
     return share
 
 
