@@ -1,6 +1,7 @@
 """Boltzmann exploration: several trajectories side by side, one forward pass a step."""
 
-from collections.abc import Callable, Sequence, Set
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -38,7 +39,7 @@ def rollout(
     where it is true, nothing is returned.
     """
     states = [[task.initial_state] for task in tasks]
-    visited = [{task.initial_state} for task in tasks]
+    visited = [Counter([task.initial_state]) for task in tasks]
     actions: list[list[int]] = [[] for _ in tasks]
     active = [i for i, t in enumerate(tasks) if not _ended(t, t.initial_state, encoder)]
     for _ in range(horizon):
@@ -52,7 +53,7 @@ def rollout(
             action, after = _step(states[i][-1], visited[i], odds, encoder, rngs[i])
             actions[i].append(action)
             states[i].append(after)
-            visited[i].add(after)
+            visited[i][after] += 1
         active = [i for i in active if not _ended(tasks[i], states[i][-1], encoder)]
     return [
         Trajectory(tuple(s), tuple(a), task.goal)
@@ -70,12 +71,13 @@ def replayed(task: Task, actions: Sequence[int], encoder: Encoder) -> Trajectory
 
 def _step(
     state: State,
-    visited: Set[State],
+    visited: Mapping[State, int],
     odds: npt.NDArray[np.float64],
     encoder: Encoder,
     rng: np.random.Generator,
 ) -> tuple[int, State]:
-    """An action and its successor, drawn among those whose successor is new, else among all.
+    """An action and its successor, drawn among those whose successor is new, or else those whose
+    successor was visited least often, so that a walk leaves a blind end as it came.
 
     Actions are drawn one after the other without the rejected ones, which gives the same odds as
     looking at every successor first.
@@ -87,8 +89,10 @@ def _step(
         if after not in visited:
             return action, after
         left[action] = 0.0
-    action = _drawn(odds, rng)
-    return action, state.task.successor(state, applicable[action])
+    successors = [state.task.successor(state, action) for action in applicable]
+    visits = np.array([visited[after] for after in successors])
+    action = _drawn(np.where(visits == visits.min(), odds, 0.0), rng)
+    return action, successors[action]
 
 
 def _drawn(odds: npt.NDArray[np.float64], rng: np.random.Generator) -> int:
