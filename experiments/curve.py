@@ -9,13 +9,14 @@ from pathlib import Path
 
 from experiments.lama import test_problems
 from experiments.words import words
-from regoal.evaluation.execution import execute
+from regoal.evaluation.execution import Visited, execute
 from regoal.evaluation.results import Outcome
 from regoal.experiments.run_dir import (
     KEPT,
     TEST_CURVE,
     JsonObject,
     append_json_line,
+    as_float,
     find_runs,
     load_run,
 )
@@ -26,7 +27,8 @@ from regoal.planning.task import load_domain, load_task
 def main() -> None:
     """Follow every run at or below the paths given."""
     for folder in find_runs(words(Path, "runs", __doc__)):
-        problems = test_problems(load_run(folder).domain)
+        run = load_run(folder)
+        problems = test_problems(run.domain, int(as_float(run.config.get("instances_seed", 0))))
         (folder / TEST_CURVE).unlink(missing_ok=True)
         for policy in sorted((folder / KEPT).glob("*")):
             record = tested(policy, problems)
@@ -39,7 +41,7 @@ def tested(path: Path, problems: Path) -> JsonObject:
     policy, domain = load_policy(path), load_domain(problems / "domain.pddl")
     encoder, _ = policy_encoder(policy, domain)
     tasks = [load_task(domain, file) for file in sorted(problems.glob("p*.pddl"))]
-    ended = execute(policy.network, encoder, tasks, layers=policy.layers, avoid_visited=False)
+    ended = execute(policy.network, encoder, tasks, layers=policy.layers, visited=Visited.ALLOWED)
     solved = sum(execution.outcome is Outcome.SOLVED for execution in ended)
     return {"episode": policy.facts["episode"], "solved": solved, "problems": len(tasks)}
 

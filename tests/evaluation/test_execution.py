@@ -14,7 +14,7 @@ import regoal.evaluation.execution
 from regoal import stopping
 from regoal.domains import childsnack, gripper
 from regoal.errors import TooWideError, lacks_memory
-from regoal.evaluation.execution import BYTES_A_NUMBER, Execution, _Memory, execute
+from regoal.evaluation.execution import BYTES_A_NUMBER, Execution, Visited, _Memory, execute
 from regoal.evaluation.results import Outcome
 from regoal.networks.encoding import Encoder
 from regoal.networks.parameters import Layout
@@ -98,16 +98,53 @@ def test_the_best_action_into_a_new_state(tasks, encoders):
     assert execution.outcome is Outcome.SOLVED
 
 
-def test_without_avoiding_visited_states_it_ends_on_a_cycle(tasks, encoders):
+def test_where_nothing_is_new_the_least_visited_state_is_next(tasks, encoders):
+    # From c both roads lead back: to a, visited once, by the order of the actions.
+    task, best = tasks["roads"]["ring"], ["(go a b)", "(go b c)", "(go c b)", "(go c a)"]
+    execution = run(task, encoders["roads"], *best, visited=Visited.LAST, max_steps=5)
+    assert execution.outcome is Outcome.STEP_LIMIT
+    assert plan(execution)[:3] == best[:3]
+    assert execution.returns == 3
+    assert max(execution.visits.values()) == 2
+    assert sum(execution.visits.values()) == 6
+
+
+def test_a_walk_that_has_lost_its_way_goes_back(read_task):
+    # Into the blind end a - b - c first, of which c is looked at twice, back, and on to the goal.
+    domain = (
+        "(define (domain walk) (:predicates (at ?x) (next ?x ?y)) (:action go :parameters (?x ?y)"
+        " :precondition (and (at ?x) (next ?x ?y)) :effect (and (at ?y) (not (at ?x)))))"
+    )
+    listed = " ".join(f"(next {x} {y}) (next {y} {x})" for x, y in ("ab", "bc", "ag"))
+    problem = (
+        "(define (problem p) (:domain walk) (:objects a b c g)"
+        f" (:init (at a) {listed}) (:goal (at g)))"
+    )
+    task = read_task(domain, problem)
+    encoder = Encoder(relations_of(schema_of(task.domain)))
+    ended = run(task, encoder, "(go a b)", "(go b c)")
+    assert (ended.outcome, ended.returns) == (Outcome.DEAD_END, 0)
+    back = run(task, encoder, "(go a b)", "(go b c)", visited=Visited.LAST)
+    assert back.outcome is Outcome.SOLVED
+    way = ["(go a b)", *["(go b c)", "(go c b)"] * 2, "(go b a)", "(go a g)"]
+    assert (plan(back), back.returns) == (way, 4)
+
+
+def test_no_action_ends_it_where_returns_are_allowed(tasks, encoders):
+    execution = run(tasks["roads"]["fork"], encoders["roads"], "(go a b)", visited=Visited.LAST)
+    assert (execution.outcome, plan(execution)) == (Outcome.DEAD_END, ["(go a b)"])
+
+
+def test_where_visited_states_are_allowed_it_ends_on_a_cycle(tasks, encoders):
     order = ["(unstack a b)", "(stack a b)"]
-    execution = run(tasks["blocks"]["three"], encoders["blocks"], *order, avoid_visited=False)
+    execution = run(tasks["blocks"]["three"], encoders["blocks"], *order, visited=Visited.ALLOWED)
     assert plan(execution) == ["(unstack a b)", "(stack a b)"]
     assert execution.outcome is Outcome.DEAD_END
     assert execution.state == tasks["blocks"]["three"].initial_state
 
 
-def test_without_avoiding_visited_states_a_dead_end_ends_it_too(tasks, encoders):
-    execution = run(tasks["roads"]["end"], encoders["roads"], avoid_visited=False)
+def test_where_visited_states_are_allowed_a_dead_end_ends_it_too(tasks, encoders):
+    execution = run(tasks["roads"]["end"], encoders["roads"], visited=Visited.ALLOWED)
     assert (execution.outcome, execution.actions) == (Outcome.DEAD_END, [])
 
 
@@ -128,7 +165,7 @@ def test_a_goal_that_holds_at_the_start(tasks, encoders):
     task = tasks["roads"]["done"]
     execution = run(task, encoders["roads"])
     assert (execution.outcome, execution.actions) == (Outcome.SOLVED, [])
-    assert Execution(task, avoid_visited=True).outcome is Outcome.SOLVED
+    assert Execution(task, Visited.EXCLUDED).outcome is Outcome.SOLVED
 
 
 def test_no_problems(encoders):
@@ -274,7 +311,7 @@ def test_states_that_grow_out_of_the_budget_are_split(tasks, relations, policy):
     encoder, network = Encoder(relations["blocks"]), policy(relations["blocks"], 32, seed=2)
     problems = [tasks["blocks"]["tower"]] * 2
     memory = _Memory(encoder, 32, 0)
-    room = 2 * memory.needed(Execution(problems[0], avoid_visited=True))
+    room = 2 * memory.needed(Execution(problems[0], Visited.EXCLUDED))
     batches = []
 
     class Watched:
@@ -336,8 +373,8 @@ def built_in(tmp_path_factory):
 
 
 @pytest.mark.parametrize("name", ["gripper", "childsnack"])
-@pytest.mark.parametrize("avoid_visited", [True, False])
-def test_representatives_give_the_same_plans(built_in, monkeypatch, name, avoid_visited):
+@pytest.mark.parametrize("visited", Visited)
+def test_representatives_give_the_same_plans(built_in, monkeypatch, name, visited):
     task = built_in[name]
     encoder = Encoder(relations_of(schema_of(task.domain)))
     lengths = set()
@@ -346,14 +383,12 @@ def test_representatives_give_the_same_plans(built_in, monkeypatch, name, avoid_
         for share in (0.1, 2):
             monkeypatch.setattr(regoal.evaluation.execution, "LEAST_DROPPED", share)
             network = BySchema(encoder, seed)
-            (x,) = execute(
-                network, network, [task], layers=1, max_steps=40, avoid_visited=avoid_visited
-            )
+            (x,) = execute(network, network, [task], layers=1, max_steps=40, visited=visited)
             found[share], nodes[share] = (x.outcome, plan(x)), network.nodes
         assert found[0.1] == found[2]
         assert nodes[0.1][0] < nodes[2][0] / 2
         lengths.add(len(found[2][1]))
-    assert len(lengths) > 1
+    assert len(lengths) > 1 or visited is Visited.LAST  # which may go on to the step limit
 
 
 @pytest.mark.parametrize("name", ["gripper", "childsnack"])

@@ -1,9 +1,10 @@
 """Greedy execution of a policy on many problems at once (paper, "Testing")."""
 
+import enum
 import logging
 import math
 import time
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -34,16 +35,29 @@ LEAST_DROPPED = 0.1
 log = logging.getLogger(__name__)
 
 
+class Visited(enum.Enum):
+    """What to do about states that were visited before."""
+
+    ALLOWED = enum.auto()
+    """Take the best action; the first state seen before ends the execution (paper, figures)."""
+    EXCLUDED = enum.auto()
+    """Take the best action into a new state; where there is none it ends (paper, testing)."""
+    LAST = enum.auto()
+    """The same, but where no state is new go on to the one that was visited least often."""
+
+
 @dataclass
 class Execution:
     """How far the policy has come on one problem."""
 
     task: Task
-    avoid_visited: bool
+    visited: Visited
     time_limit_s: float = math.inf
     state: State = field(init=False)
-    visited: set[State] = field(init=False)
+    visits: Counter[State] = field(init=False)
     actions: list[GroundAction] = field(default_factory=list)
+    returns: int = 0
+    """Actions into states that had been visited."""
     outcome: Outcome | None = None
     """None while it goes on."""
     fault: RegoalError | None = None
@@ -60,7 +74,7 @@ class Execution:
 
     def __post_init__(self) -> None:
         self.state = self.task.initial_state
-        self.visited = {self.state}
+        self.visits = Counter([self.state])
         if self.state.satisfies(self.task.goal):
             self.end(Outcome.SOLVED)
 
@@ -121,7 +135,7 @@ class Execution:
         return found if found.dropped >= least else None
 
     def step(self, applicable: Sequence[GroundAction], q_values: Tensor, max_steps: int) -> None:
-        """Take the action with the highest Q-value whose successor is new.
+        """Take the action with the highest Q-value among those that `visited` allows.
 
         `applicable` are those of the input. An action over representatives stands for all that
         equal it.
@@ -133,24 +147,30 @@ class Execution:
         action, self.state = chosen
         self._input = None
         self.actions.append(action)
+        returned = self.state in self.visits
+        self.returns += returned
+        self.visits[self.state] += 1
         if self.state.satisfies(self.task.goal):
             self.end(Outcome.SOLVED)
-        elif not self.avoid_visited and self.state in self.visited:
+        elif returned and self.visited is Visited.ALLOWED:
             self.end(Outcome.DEAD_END)
         elif len(self.actions) >= max_steps:
             self.end(Outcome.STEP_LIMIT)
-        self.visited.add(self.state)
 
     def _best(
         self, applicable: Sequence[GroundAction], q_values: Tensor
     ) -> tuple[GroundAction, State] | None:
+        seen: list[tuple[GroundAction, State]] = []
         for action in self._in_order(applicable, q_values):
             if action is DUMMY_ACTION:
                 continue
             successor = self.task.successor(self.state, action)
-            if not self.avoid_visited or successor not in self.visited:
+            if self.visited is Visited.ALLOWED or successor not in self.visits:
                 return action, successor
-        return None
+            seen.append((action, successor))
+        if self.visited is Visited.EXCLUDED:
+            return None
+        return min(seen, key=lambda way: self.visits[way[1]], default=None)
 
     def _in_order(
         self, applicable: Sequence[GroundAction], q_values: Tensor
@@ -210,7 +230,7 @@ def execute(  # noqa: PLR0913 - all but three by keyword
     *,
     layers: int,
     max_steps: int = 1000,
-    avoid_visited: bool = True,
+    visited: Visited = Visited.EXCLUDED,
     batch_bytes: int = BATCH_BYTES,
     time_limit_s: float = math.inf,
     stop: Callable[[], bool] = lambda: False,
@@ -221,13 +241,12 @@ def execute(  # noqa: PLR0913 - all but three by keyword
     finished one making room for the next. Those with most objects begin, so that no long plan is
     left to the end, where nothing fills the batch, and what does not fit shows at once. Where
     memory runs out nevertheless, halves of the batch are tried; a problem that does not fit alone
-    ends, and the others go on. Without `avoid_visited` a problem ends at the first state seen
-    before, as in the paper's figures. `time_limit_s` counts wall-clock seconds from the start of
-    each problem to its end. `stop` is asked before every step and while a state with many actions
+    ends, and the others go on. `time_limit_s` counts wall-clock seconds from the start of each
+    problem to its end. `stop` is asked before every step and while a state with many actions
     is prepared; when true, what is unfinished is not yielded.
     """
     largest = sorted(tasks, key=lambda task: -len(task.objects))
-    waiting = deque(Execution(task, avoid_visited, time_limit_s) for task in largest)
+    waiting = deque(Execution(task, visited, time_limit_s) for task in largest)
     memory = _Memory(encoder, network.layout.size, batch_bytes)
     active: list[Execution] = []
     while waiting or active:

@@ -19,7 +19,7 @@ class Outcome(enum.Enum):
 
     SOLVED = ("solved", True)
     STEP_LIMIT = ("step limit reached", True)
-    DEAD_END = ("every action leads to a visited state", True)
+    DEAD_END = ("no action leads on", True)
     NO_PLAN = ("search ended without a plan", True)
     TIME_LIMIT = ("time limit reached", True)
     MEMORY_LIMIT = ("memory limit reached", True)
@@ -64,6 +64,8 @@ class PlanResult:
     """Wall-clock seconds, reading the files aside for policies, all of the planner's for LAMA."""
     steps: int
     """Actions executed, also those of an attempt that failed."""
+    returns: int = 0
+    """Of these, those into states visited before; the paper's testing ends where one is needed."""
     policy: str = ""
     """The beginning of the policy file's SHA-256; empty where no policy was run."""
 
@@ -103,6 +105,7 @@ class PlanResult:
             plan_cost=None if cost is None else _number(record, "plan_cost"),
             seconds=_number(record, "seconds"),
             steps=_count(record, "steps"),
+            returns=_count(record, "returns") if "returns" in record else 0,
             policy=_text(record, "policy") if "policy" in record else "",
         )
 

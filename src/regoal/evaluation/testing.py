@@ -1,14 +1,13 @@
 """A policy on problem files: load, execute greedily, validate, record (paper, "Testing")."""
 
-import contextlib
 import math
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from regoal.errors import RegoalError, TooWideError, UsageError
-from regoal.evaluation.execution import Execution, execute
+from regoal.evaluation.execution import Execution, Visited, execute
 from regoal.evaluation.results import Outcome, PlanResult, problem_names
 from regoal.files import write_text_atomically
 from regoal.networks import native
@@ -34,6 +33,8 @@ class TestSettings:
     """Most wall-clock seconds for a problem, those of the problems beside it included."""
     plans: Path | None = None
     """The folder for `NAME.plan`, one a solved problem; None writes no plans."""
+    known: frozenset[str] = frozenset()
+    """Names of problems that are passed over."""
 
     def __post_init__(self) -> None:
         for name in ("layers", "max_steps"):
@@ -67,11 +68,7 @@ def evaluate(
     which `unreadable` gets, and the others go on. Raises `UsageError` where the policy does not fit
     a domain, and as `load_domain` does, before anything is executed on that domain.
     """
-    files = [problem for _, problem in problems]
-    by_domain: dict[Path, list[tuple[str, Path]]] = defaultdict(list)
-    for (path, problem), name in zip(problems, problem_names(files), strict=True):
-        by_domain[path].append((name, problem))
-    for path, named in by_domain.items():
+    for path, named in _by_domain(problems, settings.known).items():
         domain = load_domain(path)
         encoder, notes = policy_encoder(policy, domain)
         for note in notes:
@@ -88,6 +85,18 @@ def evaluate(
         found = _executions(policy, encoder, list(names), settings)
         for execution in _telling(found, tell, unreadable):
             yield _result(execution, names[execution.task], policy, settings.plans)
+
+
+def _by_domain(
+    problems: Sequence[tuple[Path, Path]], known: Collection[str]
+) -> dict[Path, list[tuple[str, Path]]]:
+    """The (name, problem file) of each domain file, without those that are known."""
+    found: dict[Path, list[tuple[str, Path]]] = defaultdict(list)
+    names = problem_names([problem for _, problem in problems])
+    for (domain, problem), name in zip(problems, names, strict=True):
+        if name not in known:
+            found[domain].append((name, problem))
+    return found
 
 
 @dataclass(frozen=True)
@@ -138,6 +147,7 @@ def _executions(
         tasks,
         layers=settings.layers,
         max_steps=settings.max_steps,
+        visited=Visited.LAST,
         time_limit_s=settings.time_limit_s,
     )
 
@@ -160,10 +170,7 @@ def _why(execution: Execution) -> str:
     steps = f"after {len(execution.actions)} step(s)"
     if execution.outcome is Outcome.STEP_LIMIT:
         return f"{steps}, as many as allowed, the goal is not reached"
-    with contextlib.suppress(TooWideError):
-        if execution.task.is_dead_end(execution.state):
-            return f"{steps} no action is applicable"
-    return f"{steps} every action leads to a state that was visited before"
+    return f"{steps} no action is applicable"
 
 
 def impossible_goals(task: Task) -> list[str]:
@@ -219,5 +226,6 @@ def _result(execution: Execution, name: str, policy: Policy, plans: Path | None)
         plan_cost=cost if solved else None,
         seconds=execution.seconds,
         steps=len(actions),
+        returns=execution.returns,
         policy=policy.digest,
     )
