@@ -30,8 +30,8 @@ from regoal.reports.selection import by_domain_and_method, select_run
 
 OUT = Path(__file__).parent.parent / "results"
 COLUMNS = (
-    "domain", "method", "seeds", "tested", "coverage", "total", "median", "mean", "minutes",
-    "layers", "episodes", "paper_coverage",
+    "domain", "method", "seeds", "tested", "coverage", "without_returns", "total", "median",
+    "mean", "minutes", "layers", "episodes", "paper_coverage",
 )  # fmt: skip
 
 
@@ -69,7 +69,8 @@ def table(runs: Sequence[RunRecord]) -> str:
         paper = METHODS.get(method, {}).get(domain)
         writer.writerow(
             (
-                *(domain, method, len(group), len(run.results), len(lengths), sum(lengths)),
+                *(domain, method, len(group), len(run.results), len(lengths)),
+                *(sum(r.solved and r.returns == 0 for r in run.results), sum(lengths)),
                 *(_rounded(f(lengths)) if lengths else "" for f in (statistics.median, _mean)),
                 _rounded(as_float(last["elapsed_s"]) / 60) if last else "",
                 run.config.get("layers", ""),

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import pytest
 
 from regoal.errors import UsageError
@@ -85,11 +87,17 @@ def test_paper_table_is_ours_minus_theirs(tmp_path):
         run(tmp_path, "lifted", [5], domain="hiking"),  # the paper solves none
         run(tmp_path, "lifted", [5], domain="maze"),  # the paper has no such row
     ]
-    assert texts(tables.paper_table(runs)) == [
-        ["Blocks", "lifted", "75.0", "100.0", "-25.0", "90.0", "96.7", "-6.7"],
-        ["Hiking", "lifted", "100.0", "0.0", "+100.0", "5.0", "-", "-"],
-        ["Maze", "lifted", "100.0", "-", "-", "5.0", "-", "-"],
+    runs[0].results[3] = replace(runs[0].results[3], returns=2)  # 50 % by the paper's rule
+    table = tables.paper_table(runs)
+    assert texts(table) == [
+        ["Blocks", "lifted", "4", "75.0", "50.0", "100.0", "-50.0", "90.0", "96.7", "-6.7"],
+        ["Hiking", "lifted", "1", "100.0", "100.0", "0.0", "+100.0", "5.0", "-", "-"],
+        ["Maze", "lifted", "1", "100.0", "100.0", "-", "-", "5.0", "-", "-"],
+        ["Mean", "lifted", "5", "87.5", "75.0", "50.0", "+25.0", "-", "-", "-"],
     ]
+    assert table.totals == 1
+    maze_alone = tables.paper_table(runs[2:])
+    assert (len(maze_alone.rows), maze_alone.totals) == (1, 0)
 
 
 def test_seeds_table(tmp_path):
@@ -145,7 +153,7 @@ def test_notes_tell_of_mixed_presets_and_unfinished_runs(tmp_path):
         run(tmp_path, "state", []),
     ]
     notes = tables.coverage_table(runs).notes
-    assert "The runs have different presets: laptop, paper." in notes
+    assert "The runs have different settings: preset." in notes
     assert "1 of 3 runs have no test results yet and are left out." in notes
 
 

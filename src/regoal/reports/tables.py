@@ -2,8 +2,10 @@
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import fields
 from statistics import fmean
 
+from regoal.config import TrainConfig
 from regoal.errors import UsageError
 from regoal.evaluation.results import PlanResult
 from regoal.experiments.run_dir import RunRecord
@@ -31,11 +33,22 @@ from regoal.reports.selection import (
 )
 
 LENGTHS = (TOTAL_LENGTH, MEDIAN_LENGTH, MEAN_LENGTH)
+PAPER_NOTE = (
+    "No return: coverage of plans that enter no state twice, as in the paper. Diff.: ours minus "
+    "the paper's. Mean: over the domains that the paper has too."
+)
 COMPARED = tuple(a for a in ATTRIBUTES if a.only_if_solved_by_all)
 SELECTION_NOTE = (
     "Of several seeds the one with the best validation coverage is shown, of equal ones the one "
     "with the shortest validation plans, then the lowest seed."
 )
+
+
+SETTINGS = (
+    *("preset", "budget_s"),
+    *(f.name for f in fields(TrainConfig) if f.name not in ("seed", "hindsight")),
+)
+"""What runs of one table should have in common."""
 
 
 def coverage_table(runs: Sequence[RunRecord]) -> Table:
@@ -57,18 +70,24 @@ def lama_table(runs: Sequence[RunRecord]) -> Table:
 def paper_table(runs: Sequence[RunRecord]) -> Table:
     """Coverage in per cent and mean plan length: ours, the paper's, and ours minus theirs.
 
-    The paper's lengths are means over what its own policies solved, so a difference in length
-    says little where the coverages differ. Raises as `coverage_table`.
+    The paper's testing ends where no state is new, so that its coverage is compared with ours of
+    plans without a return. Its lengths are means over what its own policies solved, so a
+    difference in length says little where the coverages differ. Raises as `coverage_table`.
     """
     results = selected_results(runs)
     keys = _keys(results)
     rows = [_beside_paper(domain, method, results[domain, method]) for domain, method in keys]
+    means = [_mean_beside_paper(method, results) for method in method_order(keys)]
     return Table(
         title="Ours and the paper's: coverage and mean plan length",
-        header=("Domain", "Method", "Cov. %", "Paper", "Diff.", "Length", "Paper", "Diff."),
-        rows=tuple(rows),
+        header=(
+            *("Domain", "Method", "#", "Cov. %", "No return", "Paper", "Diff."),
+            *("Length", "Paper", "Diff."),
+        ),
+        rows=(*rows, *(row for row in means if row)),
+        totals=sum(row is not None for row in means),
         text_columns=2,
-        notes=("Diff.: ours minus the paper's.", *_notes(runs)),
+        notes=(PAPER_NOTE, *_notes(runs)),
     )
 
 
@@ -105,7 +124,7 @@ def common_table(runs: Sequence[RunRecord]) -> Table:
         header=("Domain", "Method", "#", "Total", "Median", "Mean", "Seconds"),
         rows=tuple(rows),
         text_columns=2,
-        notes=_notes(runs),
+        notes=("A policy's seconds are shared by the problems of its batch.", *_notes(runs)),
     )
 
 
@@ -192,8 +211,32 @@ def _beside_paper(domain: str, method: str, results: Sequence[PlanResult]) -> tu
     return (
         Cell(display_name(domain)),
         Cell(method),
-        *_difference(_per_cent(results), float(theirs.coverage) if theirs else None),
+        Cell(str(len(results))),
+        Cell(f"{_per_cent(results):.1f}"),
+        *_difference(_without_returns(results), float(theirs.coverage) if theirs else None),
         *_difference(MEAN_LENGTH.of(results), theirs.mean if theirs and theirs.coverage else None),
+    )
+
+
+def _mean_beside_paper(method: str, results: Results) -> tuple[Cell, ...] | None:
+    """Mean coverage over the domains that the paper has too; None where there is none."""
+    shared = [
+        (found, theirs)
+        for (domain, by), found in results.items()
+        if by == method and (theirs := paper_row(domain, method))
+    ]
+    if not shared:
+        return None
+    return (
+        Cell("Mean"),
+        Cell(method),
+        Cell(str(sum(len(found) for found, _ in shared))),
+        Cell(f"{fmean(_per_cent(found) for found, _ in shared):.1f}"),
+        *_difference(
+            fmean(_without_returns(found) for found, _ in shared),
+            fmean(theirs.coverage for _, theirs in shared),
+        ),
+        *(Cell(MISSING) for _ in range(3)),
     )
 
 
@@ -222,6 +265,11 @@ def _per_cent(results: Sequence[PlanResult]) -> float:
     return 100 * sum(result.solved for result in results) / len(results)
 
 
+def _without_returns(results: Sequence[PlanResult]) -> float:
+    """Coverage in per cent of plans through new states only."""
+    return 100 * sum(r.solved and r.returns == 0 for r in results) / len(results)
+
+
 def _unequal_note(results: Results) -> list[str]:
     """A warning where methods were not tested on the same number of instances of a domain."""
     sizes: dict[str, set[int]] = defaultdict(set)
@@ -233,13 +281,17 @@ def _unequal_note(results: Results) -> list[str]:
     return [f"Not every method was tested on every instance of {', '.join(unequal)}."]
 
 
+def _number_of_values(runs: Sequence[RunRecord], name: str) -> int:
+    """How many different values a setting has, in the runs that have it."""
+    return len({str(run.config[name]) for run in runs if name in run.config})
+
+
 def _notes(runs: Sequence[RunRecord]) -> tuple[str, ...]:
     notes = []
     if any(len(seeds) > 1 for seeds in by_domain_and_method(runs).values()):
         notes.append(SELECTION_NOTE)
-    presets = sorted({str(run.config["preset"]) for run in runs if "preset" in run.config})
-    if len(presets) > 1:
-        notes.append(f"The runs have different presets: {', '.join(presets)}.")
+    if unequal := [name for name in SETTINGS if _number_of_values(runs, name) > 1]:
+        notes.append(f"The runs have different settings: {', '.join(unequal)}.")
     if others := [str(run.folder) for run in runs if run.of_another_policy]:
         notes.append(f"Tested with another policy than the run has now: {', '.join(others)}.")
     waiting = sum(1 for run in runs if not run.results)
