@@ -20,13 +20,13 @@ PROBLEMS = Path(__file__).parent.parent / "build" / "problems"
 def main() -> None:
     """Run every domain named on the command line, one after the other."""
     for domain in words(str, "domains", __doc__):
-        run(domain, test_problems(domain))
+        run(domain, test_problems(domain, 0))
 
 
-def test_problems(domain: str) -> Path:
+def test_problems(domain: str, seed: int) -> Path:
     """The folder of a domain's test problems, written anew."""
-    folder = PROBLEMS / domain / "test"
-    write_split(domain, "test", folder)
+    folder = PROBLEMS / f"seed-{seed}" / domain / "test"
+    write_split(domain, "test", folder, seed)
     return folder
 
 

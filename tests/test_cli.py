@@ -393,6 +393,29 @@ def test_evaluate_records_every_problem(run_folder, lamps, capsys):
     assert [r.solved for r in read_results(records)] == [True] * 3
 
 
+def test_evaluate_goes_on_where_it_was_stopped(run_folder, lamps, capsys):
+    records = lamps / "results.jsonl"
+    words = ["evaluate", run_folder, "--problems", lamps, "--out", records]
+    assert regoal(*words) == 0
+    p2, p3, p10 = records.read_bytes().splitlines(keepends=True)
+    theirs = p3.replace(b'"policy": "', b'"policy": "another')
+    renamed = p3.replace(b"p3", b"p4")  # of no problem in the folder
+    failed = p10.replace(b"solved", b"error").replace(b'length": 10', b'length": null')
+    for left in (b"", p2, p2 + theirs + renamed + failed, p2 + p3[:-20]):
+        records.write_bytes(left)
+        capsys.readouterr()
+        assert regoal(*words, "--resume") == 0
+        said = capsys.readouterr().out
+        assert ("p2: 2 steps" in said) == (left == b"")
+        assert "p3: 3 steps" in said
+        assert "p10: 10 steps" in said
+        assert "Coverage: 3 of 3" in said
+        lines = records.read_text().splitlines()
+        assert [json.loads(line)["problem"] for line in lines] == ["p2", "p3", "p10"]
+    assert regoal(*words, "--resume") == 0
+    assert "steps" not in capsys.readouterr().out
+
+
 def test_report_on_a_run(run_folder, tmp_path, lamps, capsys):
     assert regoal("report", run_folder, "--out", tmp_path / "figures") == 0
     figures = {path.name for path in (tmp_path / "figures").iterdir()}
@@ -438,8 +461,10 @@ def test_policies_lists_what_is_shipped(capsys):
     from regoal.networks.policy_file import shipped_policies
 
     assert regoal("policies") == 0
-    listed = [line.split(":")[0] for line in capsys.readouterr().out.splitlines()]
+    lines = capsys.readouterr().out.splitlines()
+    listed = [line.split(":")[0] for line in lines if not line.startswith(" ")]
     assert listed == list(shipped_policies())
+    assert sum(line.startswith("    actions ") for line in lines) == len(listed)
 
 
 def test_a_reader_that_goes_away_is_no_error():

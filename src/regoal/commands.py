@@ -20,7 +20,8 @@ from regoal import terminal, units
 from regoal.config import LAPTOP, TrainConfig
 from regoal.domains.splits import DOMAINS, write_split
 from regoal.errors import EXIT_DONE, EXIT_INVALID_PLAN, EXIT_NO_PLAN, RegoalError, UsageError
-from regoal.experiments.run_dir import check_credit, recorded_number
+from regoal.evaluation.results import problem_names
+from regoal.experiments.run_dir import check_credit, kept_results, recorded_number
 from regoal.limits import process_age, supervised
 from regoal.planning.problem_files import problem_files, with_domains
 from regoal.threads import free_threads, process_group
@@ -170,6 +171,9 @@ class Evaluate:
     out: Path | None = None
     """A file for the records, one line of JSON a problem as it ends; large ones
     begin."""
+    resume: FlagCreatePairsOff[bool] = False
+    """Go on where an earlier call with the same options has stopped: problems that --out has
+    results of for this policy are not run again."""
     plans: Path | None = None
     """A folder for the plans, one NAME.plan a solved problem."""
     device: Device = "auto"
@@ -184,20 +188,24 @@ class Evaluate:
 
         policy = load(self.policy, threads=free_threads(), device=self.device)
         problems = with_domains(problem_files(self.problems), self.domain)
+        if self.out is not None:
+            check_credit(self.out, policy.digest)
+        names = problem_names([problem for _, problem in problems])
+        known = kept_results(self.out, policy.digest) if self.out and self.resume else []
+        known = [result for result in known if result.problem in names]
         settings = TestSettings(
             layers=policy.layers if self.layers is None else self.layers,
             max_steps=self.max_steps,
             time_limit_s=self.time_limit,
             plans=self.plans,
+            known=frozenset(result.problem for result in known),
         )
-        if self.out is not None:
-            check_credit(self.out, policy.digest)
         errors: list[RegoalError] = []
         with terminal.live_line() as show:
             found = evaluate(
                 policy, problems, settings, lambda note: show(note, True), errors.append
             )
-            results = terminal.follow(found, len(problems), self.out, show)
+            results = terminal.follow(found, len(problems), self.out, show, known)
         terminal.print_coverage(results)
         for error in errors:
             print(f"regoal: error: {error}", file=sys.stderr)
@@ -290,7 +298,8 @@ class Policies:
 
         for name, path in shipped_policies().items():
             policy = load_policy(path)
-            print(f"{name}: {policy.schema}; {policy.layers} layers; {path}")
+            print(f"{name}: {policy.layers} layers, {path}")
+            print("    " + str(policy.schema).replace("; ", "\n    "))
         return EXIT_DONE
 
 

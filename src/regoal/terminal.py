@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 
 from regoal.evaluation.results import PlanResult
-from regoal.experiments.run_dir import JsonObject, RunRecord, append_json_line
+from regoal.experiments.run_dir import JsonObject, RunRecord, append_json_line, json_line
 from regoal.files import is_special, write_text_atomically
 from regoal.units import duration_text
 
@@ -139,13 +139,19 @@ def _record(records: Path, result: PlanResult, *, first: bool) -> None:
 
 
 def follow(
-    results: Iterator[PlanResult], total: int, records: Path | None, show: Show
+    results: Iterator[PlanResult],
+    total: int,
+    records: Path | None,
+    show: Show,
+    known: Sequence[PlanResult] = (),
 ) -> list[PlanResult]:
-    """Show each result as it comes and append it to the file of records, begun anew."""
+    """Show each result as it comes and append it to the file of records, which begins anew with
+    those that are `known`.
+    """
     if records is not None:
         records.parent.mkdir(parents=True, exist_ok=True)
-        write_text_atomically(records, "")
-    done: list[PlanResult] = []
+        write_text_atomically(records, "".join(json_line(result.to_json()) for result in known))
+    done = list(known)
     for result in results:
         done.append(result)
         if records is not None:

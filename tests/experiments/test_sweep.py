@@ -1,5 +1,6 @@
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -82,11 +83,15 @@ def test_a_sweep_runs_everything_once(grid, program, tmp_path):
     grid_ = grid("instances_seed = 7\n[overrides]\nlayers = 2\nlearn_dead_ends = false")
     assert sweep.run_sweep(grid_, tell=told.append, program=program()) == []
     assert told[0] == "8 runs, 0 of them finished"
+    assert (
+        told[1] == f"blocks/lifted/3 begins; its output goes to {tmp_path}/out/blocks/lifted/3.log"
+    )
+    assert any(re.fullmatch(r"1/8 blocks/lifted/3 finished, about 0:\d\d left", x) for x in told)
     assert told[-1] == "8/8 blocks-l/state/4 finished"
     made = calls(tmp_path)
     assert [call[0] for call in made] == ["generate"] * 6 + ["train", "evaluate"] * 8
     out = tmp_path / "out"
-    instances = out / "instances/blocks"
+    instances = out / "instances/seed-7/blocks"
     assert made[6][:-1] == [
         *("train", f"{instances}/train/domain.pddl", "--problems", f"{instances}/train"),
         *("--validation", f"{instances}/validation", "--hindsight", "lifted", "--seed", "3"),
@@ -105,7 +110,7 @@ def test_a_sweep_runs_everything_once(grid, program, tmp_path):
     ]
     assert made[7][:-1] == [
         *("evaluate", f"{out}/blocks/lifted/3", "--problems", f"{instances}/test"),
-        *("--out", f"{out}/blocks/lifted/3/results.jsonl"),
+        *("--out", f"{out}/blocks/lifted/3/results.jsonl", "--resume"),
     ]
     assert all(call[-2:-1] == ["7"] for call in made[:6])
     assert load_run(out / "blocks-l/lifted/3").domain == "blocks-l"
@@ -113,8 +118,9 @@ def test_a_sweep_runs_everything_once(grid, program, tmp_path):
     assert sweep.run_sweep(grid_, tell=told.append, program=program()) == []
     assert told[-1] == "8 runs, 8 of them finished"
     assert len(calls(tmp_path)) == len(made), "a finished run must not run again"
-    with pytest.raises(UsageError, match="holds a run with other settings"):
-        sweep.run_sweep(grid(), tell=told.append, program=program())
+    for more in ("", "instances_seed = 8\n[overrides]\nlayers = 2\nlearn_dead_ends = false"):
+        with pytest.raises(UsageError, match="holds a run with other settings"):
+            sweep.run_sweep(grid(more), tell=told.append, program=program())
 
 
 def test_several_at_a_time_get_one_thread_each(grid, program, tmp_path):
@@ -143,7 +149,7 @@ def test_without_instances_a_domain_is_left_out(grid, program, tmp_path):
     extra = 'if command == "generate" and rest[0] == "blocks": sys.exit(36)'
     failures = sweep.run_sweep(grid(), tell=lambda _: None, program=program(extra))
     assert [f.step for f in failures] == ["generate blocks --split train"]
-    assert not (tmp_path / "out/instances/blocks/train").exists()
+    assert not (tmp_path / "out/instances/seed-0/blocks/train").exists()
     assert sum(call[0] == "evaluate" for call in calls(tmp_path)) == 4
 
 

@@ -234,8 +234,9 @@ def write_split(domain: str, split: str, out: Path, seed: int = 0) -> list[Path]
 
     Returns the problem files in order. Raises `UsageError` for an unknown domain or split, and
     where `out` already holds PDDL files that are not of this very set: they would join the split,
-    or be replaced.
+    or be replaced. Capital letters, as in Blocks-L, are read as small ones.
     """
+    domain = domain.lower()
     problems = {f"p{i:03}.pddl": x for i, x in enumerate(instances(domain, split, seed), start=1)}
     texts = {"domain.pddl": domain_pddl(domain)}
     texts |= {name: instance.to_pddl() for name, instance in problems.items()}

@@ -148,6 +148,8 @@ def _first_plan(
         outcome = _run(command, Path(folder), start + limits.wall_clock_s, stop)
         seconds = time.monotonic() - start
         plan = _read_plan(Path(folder) / "plan")
+        if outcome is Outcome.ERROR and b"MemoryError" in (Path(folder) / "log").read_bytes():
+            outcome = Outcome.MEMORY_LIMIT  # in Python, before the translator can report it
         if outcome is Outcome.ERROR and plan is None:
             _log.warning("LAMA failed on %s: %s", problem, _last_words(Path(folder) / "log"))
     if plan is not None:

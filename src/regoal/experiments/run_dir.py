@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from regoal.errors import UsageError
-from regoal.evaluation.results import PlanResult
+from regoal.evaluation.results import Outcome, PlanResult
 from regoal.files import natural_key, short_digest, write_bytes_atomically, write_text_atomically
 
 CONFIG = "config.json"
@@ -55,13 +55,17 @@ def read_json(path: Path) -> JsonObject:
     return _json_object(data, str(path))
 
 
+def json_line(record: Mapping[str, object]) -> str:
+    """One record as a line. Numbers that are not finite are null: JSON has no name for them."""
+    return json.dumps(_finite(record), ensure_ascii=False, allow_nan=False) + "\n"
+
+
 def append_json_line(path: Path, record: Mapping[str, object]) -> None:
     """Append one record as one line, in a single write.
 
-    What a kill left of an unfinished last line is cut first. Numbers that are not finite are
-    written as null, since JSON has no name for them.
+    What a kill left of an unfinished last line is cut first.
     """
-    line = json.dumps(_finite(record), ensure_ascii=False, allow_nan=False) + "\n"
+    line = json_line(record)
     if path.is_file() and not _ends_with_newline(path):
         write_bytes_atomically(path, _whole_lines(path.read_bytes()))
     try:
@@ -207,7 +211,8 @@ def load_run(folder: Path) -> RunRecord:
     config = read_json(folder / CONFIG)
     if (folder / DONE).is_file():
         # A sweep knows which benchmark it ran; a training sees only the name in the PDDL file.
-        config |= {k: v for k, v in read_json(folder / DONE).items() if k == "domain"}
+        known = ("domain", "instances_seed")
+        config |= {k: v for k, v in read_json(folder / DONE).items() if k in known}
     return RunRecord(
         folder,
         config,
@@ -235,6 +240,18 @@ def read_results(path: Path) -> list[PlanResult]:
             raise UsageError(f"{path}, line {number}: {error}.") from error
         results[result.problem] = result
     return sorted(results.values(), key=lambda result: natural_key(result.problem))
+
+
+def kept_results(path: Path, policy: str) -> list[PlanResult]:
+    """What a test of this policy that was stopped has left in its file of records.
+
+    `policy` is the beginning of its file's SHA-256. Raises as `read_results`.
+    """
+    return [
+        result
+        for result in read_results(path)
+        if result.policy == policy and result.outcome is not Outcome.ERROR
+    ]
 
 
 def check_credit(records: Path, policy: str) -> None:

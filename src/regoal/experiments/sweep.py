@@ -17,6 +17,7 @@ import json
 import os
 import shlex
 import sys
+import time
 import tomllib
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
@@ -30,6 +31,7 @@ from regoal.errors import UsageError
 from regoal.experiments.processes import Processes
 from regoal.experiments.run_dir import DONE, RESULTS, JsonObject, read_json, write_json
 from regoal.files import read_bytes
+from regoal.units import duration_text
 
 MOST_MINUTES = 10**6
 SPLITS = ("train", "validation", "test")
@@ -70,8 +72,8 @@ class Sweep:
         return self.out / setting.name
 
     def instances(self, domain: str, split: str) -> Path:
-        """The folder of one domain's problems, shared by all runs."""
-        return self.out / "instances" / domain / split
+        """The folder of one domain's problems, shared by all runs with this seed of problems."""
+        return self.out / "instances" / f"seed-{self.instances_seed}" / domain / split
 
 
 @dataclass(frozen=True)
@@ -172,7 +174,7 @@ def finished(sweep: Sweep, setting: RunSetting) -> bool:
     if not marker.is_file():
         return False
     done = read_json(marker)
-    if done != _done(setting):
+    if done != _done(sweep, setting):
         raise UsageError(
             f"{marker.parent} holds a run with other settings than the sweep file gives. "
             f"Choose another `out` or move that folder away."
@@ -196,6 +198,7 @@ def run_sweep(
     tell(f"{len(sweep.settings)} runs, {len(sweep.settings) - len(waiting)} of them finished")
     processes = Processes(jobs)
     failures: list[Failure] = []
+    started = time.monotonic()
     with ThreadPoolExecutor(max_workers=max(jobs, 1)) as pool:
         try:
             for domain in dict.fromkeys(setting.domain for setting in waiting):
@@ -203,16 +206,24 @@ def run_sweep(
                     failures.append(failure)
                     waiting = [setting for setting in waiting if setting.domain != domain]
                     tell(str(failure))
-            futures = {pool.submit(_run, sweep, s, processes, program): s for s in waiting}
+            futures = {pool.submit(_run, sweep, s, processes, program, tell): s for s in waiting}
             for number, future in enumerate(as_completed(futures), start=1):
                 failure = future.result()
                 failures += [failure] if failure else []
                 outcome = failure or f"{futures[future].name} finished"
-                tell(f"{number}/{len(waiting)} {outcome}")
+                left = _left(number, len(waiting), time.monotonic() - started)
+                tell(f"{number}/{len(waiting)} {outcome}{left}")
         finally:
             pool.shutdown(wait=False, cancel_futures=True)
             processes.stop()
     return failures
+
+
+def _left(ended: int, runs: int, seconds: float) -> str:
+    """About how long the other runs take if they are like those that have ended."""
+    if ended == runs:
+        return ""
+    return f", about {duration_text(seconds / ended * (runs - ended))} left"
 
 
 def print_commands(sweep: Sweep, *, program: Sequence[str] = ("regoal",)) -> list[str]:
@@ -231,7 +242,7 @@ def print_commands(sweep: Sweep, *, program: Sequence[str] = ("regoal",)) -> lis
     lines.append("# then, in any order:")
     for setting in waiting:
         steps = [_shell(program, arguments) for arguments in _steps(sweep, setting)]
-        done = shlex.quote(json.dumps(_done(setting)))
+        done = shlex.quote(json.dumps(_done(sweep, setting)))
         mark = f"printf '%s\\n' {done} > {shlex.quote(str(sweep.folder(setting) / DONE))}"
         lines.append(" && ".join([*steps, mark]))
     return lines
@@ -290,7 +301,7 @@ def _steps(sweep: Sweep, setting: RunSetting) -> list[list[str]]:
     training += [word for item in sorted(setting.overrides.items()) for word in _option(*item)]
     training += ["--out", str(folder), "--resume"]
     testing = ["evaluate", str(folder), "--problems", test, "--out", str(folder / RESULTS)]
-    return [training, testing]
+    return [training, [*testing, "--resume"]]
 
 
 def _option(name: str, value: str | int | float | bool) -> list[str]:
@@ -304,8 +315,8 @@ def _shell(program: Iterable[str], arguments: Iterable[str]) -> str:
     return shlex.join([*program, *arguments])
 
 
-def _done(setting: RunSetting) -> JsonObject:
-    return {"finished": True, **asdict(setting)}
+def _done(sweep: Sweep, setting: RunSetting) -> JsonObject:
+    return {"finished": True, **asdict(setting), "instances_seed": sweep.instances_seed}
 
 
 def _generate(
@@ -326,12 +337,17 @@ def _generate(
 
 
 def _run(
-    sweep: Sweep, setting: RunSetting, processes: Processes, program: Sequence[str]
+    sweep: Sweep,
+    setting: RunSetting,
+    processes: Processes,
+    program: Sequence[str],
+    tell: Callable[[str], None],
 ) -> Failure | None:
     folder = sweep.folder(setting)
     log = folder.with_name(f"{folder.name}.log")
+    tell(f"{setting.name} begins; its output goes to {log}")
     for arguments in _steps(sweep, setting):
         if code := processes.run([*program, *arguments], log):
             return Failure(f"{setting.name} {arguments[0]}", code, log)
-    write_json(folder / DONE, _done(setting))
+    write_json(folder / DONE, _done(sweep, setting))
     return None
