@@ -9,7 +9,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 import torch
 
-from regoal.config import PAPER, LinearDecay, TrainConfig
+from regoal.config import PAPER, Decay, TrainConfig
 from regoal.domains import visitall
 from regoal.domains.splits import domain_pddl, write_split
 from regoal.files import write_text_atomically
@@ -102,8 +102,8 @@ class Work:
         return TrainConfig(
             layers=layers,
             batch_size=self.batch_size,
-            temperature=LinearDecay(start=UNIFORM, end=UNIFORM, episodes=1),
-            learning_rate=LinearDecay(start=1e-4, end=1e-4, episodes=1),
+            temperature=Decay(start=UNIFORM, end=UNIFORM, episodes=1),
+            learning_rate=Decay(start=1e-4, end=1e-4, episodes=1),
             episodes=1_000_000,
         )
 

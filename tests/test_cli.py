@@ -10,7 +10,7 @@ import sys
 import pytest
 
 from regoal import cli, commands, terminal
-from regoal.config import LAPTOP, PAPER, LinearDecay, TrainConfig
+from regoal.config import LAPTOP, PAPER, Decay, TrainConfig
 from regoal.errors import PddlError, UsageError
 from regoal.evaluation.results import Outcome, PlanResult
 from regoal.experiments.run_dir import load_run, read_results
@@ -198,7 +198,7 @@ def test_every_error_has_its_code_and_message(error, code, told, capsys, monkeyp
                 PAPER,
                 layers=7,
                 seed=4,
-                temperature=LinearDecay(start=1.0, end=0.1, episodes=9),
+                temperature=Decay(start=1.0, end=0.1, episodes=9),
             ),
         ),
     ],

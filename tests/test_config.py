@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 import regoal
-from regoal.config import PRESETS, LinearDecay, TrainConfig
+from regoal.config import PRESETS, Decay, TrainConfig
 
 SOURCE = Path(regoal.__file__).parent
 
@@ -22,13 +22,17 @@ def test_the_papers_numbers():
     assert (paper.updates, paper.batch_size, paper.replay_capacity) == (32, 32, 1000)
     assert (paper.trajectories, paper.horizon, paper.huber_delta) == (4, 100, 1.0)
     assert (paper.priority_exponent, paper.priority_weight) == (0.6, 0.4)
-    assert paper.learning_rate == LinearDecay(start=1e-3, end=1e-6, episodes=300)
-    assert paper.temperature == LinearDecay(start=1.0, end=0.1, episodes=600)
+    assert paper.learning_rate == Decay(start=1e-3, end=1e-6, episodes=300)
+    assert paper.temperature == Decay(start=1.0, end=0.1, episodes=600)
 
 
 def test_a_decay_stays_at_its_end():
-    decay = LinearDecay(start=1.0, end=0.2, episodes=4)
+    decay = Decay(start=1.0, end=0.2, episodes=4)
     assert [round(decay(i), 9) for i in range(6)] == [1.0, 0.8, 0.6, 0.4, 0.2, 0.2]
+    falling = Decay(start=8.0, end=1.0, episodes=3, shape="geometric")
+    assert [round(falling(i), 9) for i in range(5)] == [8.0, 4.0, 2.0, 1.0, 1.0]
+    rising = Decay(start=1.0, end=4.0, episodes=2, shape="geometric")
+    assert [round(rising(i), 9) for i in range(3)] == [1.0, 2.0, 4.0]
 
 
 @pytest.mark.parametrize(
@@ -52,6 +56,8 @@ def test_impossible_values_are_refused_by_name(wrong):
 
 def test_a_decay_needs_episodes_and_positive_values():
     with pytest.raises(ValueError, match="at least one episode, got 0"):
-        LinearDecay(start=1.0, end=0.1, episodes=0)
+        Decay(start=1.0, end=0.1, episodes=0)
     with pytest.raises(ValueError, match="stays above zero"):
-        LinearDecay(start=1.0, end=0.0, episodes=5)
+        Decay(start=1.0, end=0.0, episodes=5)
+    with pytest.raises(ValueError, match="linear or geometric, got 'steep'"):
+        Decay(start=1.0, end=0.1, episodes=5, shape="steep")

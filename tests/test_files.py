@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from regoal.config import LAPTOP, LinearDecay
+from regoal.config import LAPTOP, Decay
 from regoal.errors import PddlError, UsageError
 from regoal.files import read_bytes, write_text_atomically
 from regoal.planning.pddl_syntax import read_text
@@ -69,7 +69,7 @@ def test_impossible_settings_are_refused_by_name(values):
 
 def test_a_decay_is_finite():
     with pytest.raises(ValueError, match="finite"):
-        LinearDecay(start=float("inf"), end=0.1, episodes=3)
+        Decay(start=float("inf"), end=0.1, episodes=3)
 
 
 @pytest.mark.parametrize("name", ["/dev/zero", "/dev/urandom", "sparse"])

@@ -9,8 +9,8 @@ HINDSIGHTS: tuple[Hindsight, ...] = ("lifted", "propositional", "state")
 
 
 @dataclass(frozen=True, kw_only=True)
-class LinearDecay:
-    """A value that falls (or rises) linearly over some episodes, then stays."""
+class Decay:
+    """A value that falls (or rises) over some episodes, then stays."""
 
     start: float
     """Value in the first episode."""
@@ -18,20 +18,28 @@ class LinearDecay:
     """Value from episode `episodes` on."""
     episodes: int
     """How many episodes the change takes."""
+    shape: Literal["linear", "geometric"] = "linear"
+    """By equal differences, or by equal ratios, which is sooner near the end of a fall."""
 
     def __post_init__(self) -> None:
         if self.episodes < 1:
             raise ValueError(f"a decay takes at least one episode, got {self.episodes}")
         if not all(0 < value < math.inf for value in (self.start, self.end)):
             raise ValueError(f"a decay stays above zero and finite, got {self.start}, {self.end}")
+        if self.shape not in ("linear", "geometric"):
+            raise ValueError(f"a decay is linear or geometric, got {self.shape!r}")
 
     def __call__(self, episode: int) -> float:
         """The value in `episode`, counted from 0.
 
-        >>> LinearDecay(start=1.0, end=0.1, episodes=600)(300)
+        >>> Decay(start=1.0, end=0.1, episodes=600)(300)
         0.55
+        >>> Decay(start=1.0, end=0.01, episodes=600, shape="geometric")(300)
+        0.1
         """
         share = min(episode / self.episodes, 1.0)
+        if self.shape == "geometric":
+            return self.start * math.pow(self.end / self.start, share)
         return self.start + share * (self.end - self.start)
 
 
@@ -50,12 +58,12 @@ class TrainConfig:
     """Numbers an object's embedding has."""
     layers: int = 100
     """Rounds of message passing; all share their weights."""
-    learning_rate: LinearDecay = field(
-        default_factory=lambda: LinearDecay(start=1e-3, end=1e-6, episodes=300)
+    learning_rate: Decay = field(
+        default_factory=lambda: Decay(start=1e-3, end=1e-6, episodes=300)
     )
     """Adam's step size over the episodes."""
-    temperature: LinearDecay = field(
-        default_factory=lambda: LinearDecay(start=1.0, end=0.1, episodes=600)
+    temperature: Decay = field(
+        default_factory=lambda: Decay(start=1.0, end=0.1, episodes=600)
     )
     """Boltzmann temperature over the episodes, in units of Q."""
     discount: float = 0.999
@@ -128,7 +136,7 @@ PAPER = TrainConfig()
 
 LAPTOP = TrainConfig(
     layers=30,
-    temperature=LinearDecay(start=1.0, end=0.1, episodes=100),
+    temperature=Decay(start=1.0, end=0.1, episodes=100, shape="geometric"),
     learn_dead_ends=True,
     bound_targets=True,
     replay_capacity=5000,

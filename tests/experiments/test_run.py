@@ -480,7 +480,7 @@ def test_a_second_signal_ends_at_once(files, tmp_path):
 SCRIPT = """
 import sys
 from pathlib import Path
-from regoal.config import TrainConfig, LinearDecay
+from regoal.config import TrainConfig, Decay
 from regoal.experiments.run import run_training
 from regoal.experiments.run_values import RunSettings, Progress
 files, out, config = Path(sys.argv[1]), Path(sys.argv[2]), eval(sys.argv[3])

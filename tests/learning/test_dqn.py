@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import torch
 
-from regoal.config import LinearDecay, TrainConfig
+from regoal.config import Decay, TrainConfig
 from regoal.evaluation.execution import execute
 from regoal.evaluation.results import Outcome
 from regoal.learning import td_learning
@@ -25,15 +25,15 @@ from regoal.networks.relations import relations_of
 from regoal.planning.goals import Goal
 from regoal.planning.schema import schema_of
 
-STILL = LinearDecay(start=1e-12, end=1e-12, episodes=1)
+STILL = Decay(start=1e-12, end=1e-12, episodes=1)
 """A step size that changes no weight in single precision."""
 
 CONFIG = TrainConfig(
     episodes=3,
     embedding_size=16,
     layers=4,
-    learning_rate=LinearDecay(start=1e-3, end=1e-5, episodes=2),
-    temperature=LinearDecay(start=1.0, end=0.5, episodes=2),
+    learning_rate=Decay(start=1e-3, end=1e-5, episodes=2),
+    temperature=Decay(start=1.0, end=0.5, episodes=2),
     discount=0.9,
     updates=4,
     batch_size=8,
@@ -297,7 +297,7 @@ import hashlib, sys
 from pathlib import Path
 import torch
 torch.set_num_threads(1)
-from regoal.config import LinearDecay, TrainConfig
+from regoal.config import Decay, TrainConfig
 from regoal.learning.dqn import Streams, train
 from regoal.learning.learner import Learner
 from regoal.learning.replay import Replay
@@ -310,8 +310,8 @@ from regoal.planning.task import load_domain, load_task
 domain = load_domain(Path(sys.argv[1]))
 tasks = [load_task(domain, Path(path)) for path in sys.argv[2:]]
 relations = relations_of(schema_of(domain))
-still = LinearDecay(start=1e-3, end=1e-3, episodes=1)
-warm = LinearDecay(start=1.0, end=1.0, episodes=1)
+still = Decay(start=1e-3, end=1e-3, episodes=1)
+warm = Decay(start=1.0, end=1.0, episodes=1)
 config = TrainConfig(episodes=2, embedding_size=16, layers=3, updates=3, batch_size=8, horizon=12,
                      learning_rate=still, temperature=warm)
 network = QNetwork(relations, 16, seed=1)
@@ -373,8 +373,8 @@ def test_a_small_policy_is_learnt(read_task):
     config = TrainConfig(
         episodes=80,
         layers=4,
-        learning_rate=LinearDecay(start=2e-3, end=2e-4, episodes=60),
-        temperature=LinearDecay(start=1.0, end=0.1, episodes=30),
+        learning_rate=Decay(start=2e-3, end=2e-4, episodes=60),
+        temperature=Decay(start=1.0, end=0.1, episodes=30),
         updates=16,
         horizon=30,
         hindsight="lifted",

@@ -11,7 +11,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from regoal.config import LinearDecay, TrainConfig
+from regoal.config import Decay, TrainConfig
 from regoal.learning.dqn import Streams, train
 from regoal.learning.learner import Learner
 from regoal.learning.parallel import ALONE, Workers
@@ -24,7 +24,7 @@ CONFIG = TrainConfig(
     episodes=3,
     embedding_size=16,
     layers=4,
-    learning_rate=LinearDecay(start=1e-3, end=1e-5, episodes=2),
+    learning_rate=Decay(start=1e-3, end=1e-5, episodes=2),
     discount=0.9,
     updates=4,
     target_every=2,
@@ -155,7 +155,7 @@ def test_all_workers_stay_the_same(tasks, relations, policy):
 
 
 def test_exploration_does_not_depend_on_how_many_workers_there_are(tasks, relations, policy):
-    still = LinearDecay(start=1e-12, end=1e-12, episodes=1)
+    still = Decay(start=1e-12, end=1e-12, episodes=1)
     config = dataclasses.replace(CONFIG, learning_rate=still, trajectories=4, replay_capacity=500)
 
     def found(count):
