@@ -394,26 +394,44 @@ def test_evaluate_records_every_problem(run_folder, lamps, capsys):
 
 
 def test_evaluate_goes_on_where_it_was_stopped(run_folder, lamps, capsys):
-    records = lamps / "results.jsonl"
-    words = ["evaluate", run_folder, "--problems", lamps, "--out", records]
+    records, plans = lamps / "results.jsonl", lamps / "plans"
+    words = ["evaluate", run_folder, "--problems", lamps, "--out", records, "--plans", plans]
     assert regoal(*words) == 0
     p2, p3, p10 = records.read_bytes().splitlines(keepends=True)
-    theirs = p3.replace(b'"policy": "', b'"policy": "another')
-    renamed = p3.replace(b"p3", b"p4")  # of no problem in the folder
     failed = p10.replace(b"solved", b"error").replace(b'length": 10', b'length": null')
-    for left in (b"", p2, p2 + theirs + renamed + failed, p2 + p3[:-20]):
+    (plans / "p3.plan").unlink()
+    for left, kept in ((b"", 0), (p2, 1), (p2 + failed, 1), (p2 + p3, 1), (p2 + p10[:-20], 1)):
         records.write_bytes(left)
         capsys.readouterr()
         assert regoal(*words, "--resume") == 0
         said = capsys.readouterr().out
+        assert f"{kept} of 3 problems have their results in {records}" in said
         assert ("p2: 2 steps" in said) == (left == b"")
         assert "p3: 3 steps" in said
-        assert "p10: 10 steps" in said
         assert "Coverage: 3 of 3" in said
         lines = records.read_text().splitlines()
         assert [json.loads(line)["problem"] for line in lines] == ["p2", "p3", "p10"]
+        assert (plans / "p3.plan").is_file()
+        if left in (p2, p2 + failed):
+            (plans / "p3.plan").unlink()  # solved, but its plan has gone
     assert regoal(*words, "--resume") == 0
     assert "steps" not in capsys.readouterr().out
+
+
+def test_evaluate_goes_on_with_its_own_results_only(run_folder, lamps, capsys):
+    records = lamps / "results.jsonl"
+    words = ["evaluate", run_folder, "--problems", lamps, "--out", records, "--resume"]
+    assert regoal(*words[:-3], "--resume") == 36
+    assert "--resume needs --out" in capsys.readouterr().err
+    assert regoal(*words) == 0
+    known = records.read_bytes()
+    assert regoal(*words, "--max-steps", "5") == 36  # p10 needs 10 steps
+    (lamps / "p3.pddl").write_text(problem(4))
+    assert regoal(*words) == 36
+    assert "has a result for p3 by another policy, problem or limit" in capsys.readouterr().err
+    (lamps / "p3.pddl").unlink()
+    assert regoal(*words) == 36
+    assert records.read_bytes() == known
 
 
 def test_report_on_a_run(run_folder, tmp_path, lamps, capsys):

@@ -8,10 +8,10 @@ import math
 import sys
 import tempfile
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, Literal, Protocol
+from typing import TYPE_CHECKING, Annotated, Literal, Protocol
 
 from tyro.conf import FlagCreatePairsOff, Positional, arg
 from tyro.constructors import PrimitiveConstructorSpec
@@ -20,11 +20,15 @@ from regoal import terminal, units
 from regoal.config import LAPTOP, TrainConfig
 from regoal.domains.splits import DOMAINS, write_split
 from regoal.errors import EXIT_DONE, EXIT_INVALID_PLAN, EXIT_NO_PLAN, RegoalError, UsageError
-from regoal.evaluation.results import problem_names
+from regoal.evaluation.results import PlanResult, problem_names
 from regoal.experiments.run_dir import check_credit, kept_results, recorded_number
 from regoal.limits import process_age, supervised
 from regoal.planning.problem_files import problem_files, with_domains
 from regoal.threads import free_threads, process_group
+
+if TYPE_CHECKING:
+    from regoal.evaluation.testing import TestSettings
+    from regoal.networks.policy_file import Policy
 
 STARTED = time.perf_counter() - process_age()
 MOST_MIB = 10**9
@@ -77,7 +81,8 @@ class Generate:
     def run(self) -> int:
         """Write the files."""
         problems = write_split(self.domain, self.split, self.out, self.seed)
-        print(f"{len(problems)} problems of {self.domain} ({self.split}) are in {self.out}")
+        name = self.domain.lower()
+        print(f"{len(problems)} problems of {name} ({self.split}) are in {self.out}")
         return EXIT_DONE
 
 
@@ -152,7 +157,10 @@ class Train:
 
 @dataclass(frozen=True, kw_only=True)
 class Evaluate:
-    """Run a policy on every problem of a folder: coverage and plan lengths."""
+    """Run a policy on every problem of a folder: coverage and plan lengths.
+
+    It takes the best action into a new state; where there is none, into the one visited least.
+    """
 
     policy: Positional[str]
     """A policy file, a run folder, or the name of a shipped policy."""
@@ -173,7 +181,7 @@ class Evaluate:
     begin."""
     resume: FlagCreatePairsOff[bool] = False
     """Go on where an earlier call with the same options has stopped: problems that --out has
-    results of for this policy are not run again."""
+    results of are not run again."""
     plans: Path | None = None
     """A folder for the plans, one NAME.plan a solved problem."""
     device: Device = "auto"
@@ -190,16 +198,14 @@ class Evaluate:
         problems = with_domains(problem_files(self.problems), self.domain)
         if self.out is not None:
             check_credit(self.out, policy.digest)
-        names = problem_names([problem for _, problem in problems])
-        known = kept_results(self.out, policy.digest) if self.out and self.resume else []
-        known = [result for result in known if result.problem in names]
         settings = TestSettings(
             layers=policy.layers if self.layers is None else self.layers,
             max_steps=self.max_steps,
             time_limit_s=self.time_limit,
             plans=self.plans,
-            known=frozenset(result.problem for result in known),
         )
+        known = self._known(policy, problems, settings) if self.resume else []
+        settings = replace(settings, known=frozenset(result.problem for result in known))
         errors: list[RegoalError] = []
         with terminal.live_line() as show:
             found = evaluate(
@@ -211,10 +217,28 @@ class Evaluate:
             print(f"regoal: error: {error}", file=sys.stderr)
         return errors[0].exit_code if errors else EXIT_DONE
 
+    def _known(
+        self, policy: "Policy", problems: Sequence[tuple[Path, Path]], settings: "TestSettings"
+    ) -> list[PlanResult]:
+        """What a call that was stopped has found; a plan that is to be written must be there."""
+        if self.out is None:
+            raise UsageError("--resume needs --out, the file of records to go on with.")
+        names = problem_names([problem for _, problem in problems])
+        digests = [settings.digest(policy, *files) for files in problems]
+        known = kept_results(self.out, dict(zip(names, digests, strict=True)))
+        if self.plans is not None:
+            plans = self.plans
+            known = [r for r in known if not r.solved or (plans / f"{r.problem}.plan").is_file()]
+        print(f"{len(known)} of {len(problems)} problems have their results in {self.out}")
+        return known
+
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
-    """Find a plan with a policy. It is validated before it is written; without one no file is."""
+    """Find a plan with a policy. It is validated before it is written; without one no file is.
+
+    It takes the best action into a new state; where there is none, into the one visited least.
+    """
 
     policy: Positional[str]
     """A policy file, a run folder, or the name of a shipped policy (see `regoal policies`)."""
@@ -262,6 +286,8 @@ class Plan:
         verdict = write_plan(self.out, task, found.actions)
         print(f"Plan length: {len(found.actions)} step(s).")
         print(f"Plan cost: {verdict.cost:g}")
+        if found.returns:
+            print(f"Steps into states visited before: {found.returns}")
         print(f"Search time: {found.seconds:.2f}s")
         print(f"Total time: {time.perf_counter() - STARTED:.2f}s")
         print(f"The plan is valid and written to {self.out}")

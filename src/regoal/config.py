@@ -58,13 +58,9 @@ class TrainConfig:
     """Numbers an object's embedding has."""
     layers: int = 100
     """Rounds of message passing; all share their weights."""
-    learning_rate: Decay = field(
-        default_factory=lambda: Decay(start=1e-3, end=1e-6, episodes=300)
-    )
+    learning_rate: Decay = field(default_factory=lambda: Decay(start=1e-3, end=1e-6, episodes=300))
     """Adam's step size over the episodes."""
-    temperature: Decay = field(
-        default_factory=lambda: Decay(start=1.0, end=0.1, episodes=600)
-    )
+    temperature: Decay = field(default_factory=lambda: Decay(start=1.0, end=0.1, episodes=600))
     """Boltzmann temperature over the episodes, in units of Q."""
     discount: float = 0.999
     """What a reward one step later is worth."""

@@ -1,5 +1,6 @@
 """Greedy execution, on hand-made Q-values and on many problems at once."""
 
+import itertools
 import logging
 import math
 import random
@@ -8,6 +9,8 @@ from pathlib import Path
 
 import pytest
 import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import regoal.domains
 import regoal.evaluation.execution
@@ -39,6 +42,9 @@ class Preferring:
         x, wanted = self.encoder.input(state, goal)
         self.task_of[id(x)] = state.task
         return x, wanted
+
+    def input_over(self, representatives, goal):
+        return self.encoder.input_over(representatives, goal)
 
     def join(self, inputs):
         self.batches.append(len(inputs))
@@ -109,18 +115,33 @@ def test_where_nothing_is_new_the_least_visited_state_is_next(tasks, encoders):
     assert sum(execution.visits.values()) == 6
 
 
+def test_where_all_has_been_visited_it_ends(tasks, encoders):
+    task, best = tasks["roads"]["ring"], ["(go a b)", "(go b c)", "(go c b)", "(go c a)"]
+    execution = run(task, encoders["roads"], *best, visited=Visited.LAST)
+    assert execution.outcome is Outcome.DEAD_END
+    assert execution.closed == set(execution.visits)
+    assert len(execution.actions) < 12
+
+
+WALK = (
+    "(define (domain walk) (:predicates (at ?x) (next ?x ?y)) (:action go :parameters (?x ?y)"
+    " :precondition (and (at ?x) (next ?x ?y)) :effect (and (at ?y) (not (at ?x)))))"
+)
+
+
+def walk(read_task, roads, goal, cells="abcdefg"):
+    """A walk from a over two-way roads, each a pair of cells."""
+    listed = " ".join(f"(next {x} {y}) (next {y} {x})" for x, y in roads)
+    return read_task(
+        WALK,
+        f"(define (problem p) (:domain walk) (:objects {' '.join(cells)})"
+        f" (:init (at a) {listed}) (:goal (at {goal})))",
+    )
+
+
 def test_a_walk_that_has_lost_its_way_goes_back(read_task):
     # Into the blind end a - b - c first, of which c is looked at twice, back, and on to the goal.
-    domain = (
-        "(define (domain walk) (:predicates (at ?x) (next ?x ?y)) (:action go :parameters (?x ?y)"
-        " :precondition (and (at ?x) (next ?x ?y)) :effect (and (at ?y) (not (at ?x)))))"
-    )
-    listed = " ".join(f"(next {x} {y}) (next {y} {x})" for x, y in ("ab", "bc", "ag"))
-    problem = (
-        "(define (problem p) (:domain walk) (:objects a b c g)"
-        f" (:init (at a) {listed}) (:goal (at g)))"
-    )
-    task = read_task(domain, problem)
+    task = walk(read_task, ["ab", "bc", "ag"], "g")
     encoder = Encoder(relations_of(schema_of(task.domain)))
     ended = run(task, encoder, "(go a b)", "(go b c)")
     assert (ended.outcome, ended.returns) == (Outcome.DEAD_END, 0)
@@ -128,6 +149,24 @@ def test_a_walk_that_has_lost_its_way_goes_back(read_task):
     assert back.outcome is Outcome.SOLVED
     way = ["(go a b)", *["(go b c)", "(go c b)"] * 2, "(go b a)", "(go a g)"]
     assert (plan(back), back.returns) == (way, 4)
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.data())
+def test_where_every_way_leads_back_it_solves_what_can_be_solved(read_task, data):
+    pairs = [x + y for x, y in itertools.combinations("abcdef", 2)]
+    roads = data.draw(st.lists(st.sampled_from(pairs), unique=True, max_size=9))
+    task = walk(read_task, roads, "f", "abcdef")
+    reached, edge = set(), {"a"}
+    while edge:
+        reached |= edge
+        edge = {y for x, y in (*roads, *(r[::-1] for r in roads)) if x in edge} - reached
+    order = data.draw(
+        st.permutations([f"(go {x} {y})" for x, y in itertools.permutations("abcdef", 2)])
+    )
+    found = run(task, Encoder(relations_of(schema_of(task.domain))), *order, visited=Visited.LAST)
+    assert found.outcome is (Outcome.SOLVED if "f" in reached else Outcome.DEAD_END)
+    assert found.outcome is Outcome.SOLVED or found.closed == set(found.visits)
 
 
 def test_no_action_ends_it_where_returns_are_allowed(tasks, encoders):

@@ -43,7 +43,8 @@ class Visited(enum.Enum):
     EXCLUDED = enum.auto()
     """Take the best action into a new state; where there is none it ends (paper, testing)."""
     LAST = enum.auto()
-    """The same, but where no state is new go on to the one that was visited least often."""
+    """The same, but where no state is new go on to the one that was visited least often, until no
+    action from any visited state leads to a new one."""
 
 
 @dataclass
@@ -58,6 +59,8 @@ class Execution:
     actions: list[GroundAction] = field(default_factory=list)
     returns: int = 0
     """Actions into states that had been visited."""
+    closed: set[State] = field(init=False, default_factory=set)
+    """Visited states that no action leads to a new one from."""
     outcome: Outcome | None = None
     """None while it goes on."""
     fault: RegoalError | None = None
@@ -168,8 +171,9 @@ class Execution:
             if self.visited is Visited.ALLOWED or successor not in self.visits:
                 return action, successor
             seen.append((action, successor))
-        if self.visited is Visited.EXCLUDED:
-            return None
+        self.closed.add(self.state)
+        if self.visited is Visited.EXCLUDED or len(self.closed) == len(self.visits):
+            return None  # in the latter case there is no plan: every state has been visited
         return min(seen, key=lambda way: self.visits[way[1]], default=None)
 
     def _in_order(

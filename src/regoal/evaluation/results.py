@@ -68,6 +68,8 @@ class PlanResult:
     """Of these, those into states visited before; the paper's testing ends where one is needed."""
     policy: str = ""
     """The beginning of the policy file's SHA-256; empty where no policy was run."""
+    inputs: str = ""
+    """The beginning of a SHA-256 of all it depends on: policy, files, limits; empty for LAMA."""
 
     def __post_init__(self) -> None:
         if self.solved != (self.plan_length is not None):
@@ -107,6 +109,7 @@ class PlanResult:
             steps=_count(record, "steps"),
             returns=_count(record, "returns") if "returns" in record else 0,
             policy=_text(record, "policy") if "policy" in record else "",
+            inputs=_text(record, "inputs") if "inputs" in record else "",
         )
 
 

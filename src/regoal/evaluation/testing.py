@@ -1,5 +1,6 @@
 """A policy on problem files: load, execute greedily, validate, record (paper, "Testing")."""
 
+import hashlib
 import math
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -9,7 +10,7 @@ from pathlib import Path
 from regoal.errors import RegoalError, TooWideError, UsageError
 from regoal.evaluation.execution import Execution, Visited, execute
 from regoal.evaluation.results import Outcome, PlanResult, problem_names
-from regoal.files import write_text_atomically
+from regoal.files import short_digest, write_text_atomically
 from regoal.networks import native
 from regoal.networks.device import device_called
 from regoal.networks.encoding import Encoder
@@ -35,6 +36,12 @@ class TestSettings:
     """The folder for `NAME.plan`, one a solved problem; None writes no plans."""
     known: frozenset[str] = frozenset()
     """Names of problems that are passed over."""
+
+    def digest(self, policy: Policy, domain: Path, problem: Path) -> str:
+        """The beginning of a SHA-256 of everything that a result depends on."""
+        files = (policy.digest, short_digest(domain), short_digest(problem))
+        limits = (self.layers, self.max_steps, self.time_limit_s)
+        return hashlib.sha256(repr((files, limits)).encode()).hexdigest()[:16]
 
     def __post_init__(self) -> None:
         for name in ("layers", "max_steps"):
@@ -74,6 +81,7 @@ def evaluate(
         for note in notes:
             tell(note)
         names: dict[Task, str] = {}
+        inputs = {name: settings.digest(policy, path, problem) for name, problem in named}
         for name, problem in named:
             try:
                 names[load_task(domain, problem)] = name
@@ -84,7 +92,8 @@ def evaluate(
             tell(note)
         found = _executions(policy, encoder, list(names), settings)
         for execution in _telling(found, tell, unreadable):
-            yield _result(execution, names[execution.task], policy, settings.plans)
+            name = names[execution.task]
+            yield _result(execution, name, inputs[name], policy, settings.plans)
 
 
 def _by_domain(
@@ -109,6 +118,8 @@ class Attempt:
     """Why there is none, for the user."""
     seconds: float
     """Wall-clock seconds of the execution."""
+    returns: int = 0
+    """Actions into states visited before."""
 
 
 def solve(policy: Policy, encoder: Encoder, task: Task, settings: TestSettings) -> Attempt:
@@ -126,7 +137,7 @@ def solve(policy: Policy, encoder: Encoder, task: Task, settings: TestSettings) 
     if execution.outcome is Outcome.MEMORY_LIMIT:
         raise MemoryError
     if execution.outcome is Outcome.SOLVED:
-        return Attempt(execution.actions, "", execution.seconds)
+        return Attempt(execution.actions, "", execution.seconds, execution.returns)
     return Attempt(None, _why(execution), execution.seconds)
 
 
@@ -170,7 +181,9 @@ def _why(execution: Execution) -> str:
     steps = f"after {len(execution.actions)} step(s)"
     if execution.outcome is Outcome.STEP_LIMIT:
         return f"{steps}, as many as allowed, the goal is not reached"
-    return f"{steps} no action is applicable"
+    if execution.task.is_dead_end(execution.state):
+        return f"{steps} no action is applicable"
+    return f"{steps} every state that can be reached has been visited"
 
 
 def impossible_goals(task: Task) -> list[str]:
@@ -205,7 +218,9 @@ def _no_result(name: str, domain: str, policy: Policy) -> PlanResult:
     )
 
 
-def _result(execution: Execution, name: str, policy: Policy, plans: Path | None) -> PlanResult:
+def _result(
+    execution: Execution, name: str, inputs: str, policy: Policy, plans: Path | None
+) -> PlanResult:
     task, actions = execution.task, execution.actions
     outcome, cost = execution.outcome or Outcome.ERROR, None
     if outcome is Outcome.SOLVED:
@@ -228,4 +243,5 @@ def _result(execution: Execution, name: str, policy: Policy, plans: Path | None)
         steps=len(actions),
         returns=execution.returns,
         policy=policy.digest,
+        inputs=inputs,
     )

@@ -242,16 +242,20 @@ def read_results(path: Path) -> list[PlanResult]:
     return sorted(results.values(), key=lambda result: natural_key(result.problem))
 
 
-def kept_results(path: Path, policy: str) -> list[PlanResult]:
-    """What a test of this policy that was stopped has left in its file of records.
+def kept_results(path: Path, inputs: Mapping[str, str]) -> list[PlanResult]:
+    """What a test that was stopped has left in its file of records, errors aside.
 
-    `policy` is the beginning of its file's SHA-256. Raises as `read_results`.
+    `inputs` has, by the problem's name, what a result of this very test would depend on. Raises
+    `UsageError` where a record is of another test, and as `read_results`.
     """
-    return [
-        result
-        for result in read_results(path)
-        if result.policy == policy and result.outcome is not Outcome.ERROR
-    ]
+    results = read_results(path)
+    for result in results:
+        if result.inputs != inputs.get(result.problem) and result.outcome is not Outcome.ERROR:
+            raise UsageError(
+                f"{path} has a result for {result.problem} by another policy, problem or limit. "
+                f"Give another file by --out, or leave --resume out to begin the file anew."
+            )
+    return [result for result in results if result.outcome is not Outcome.ERROR]
 
 
 def check_credit(records: Path, policy: str) -> None:

@@ -21,7 +21,7 @@ import time
 import tomllib
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -96,6 +96,7 @@ def read_sweep(path: Path) -> Sweep:
         _check(path, key, values.get(key), kinds)
     if unknown := sorted(set(values) - set(_KEYS)):
         raise UsageError(f"{path} has unknown keys: {', '.join(unknown)}.")
+    values["domains"] = [str(name).lower() for name in values["domains"]]
     for key, kind in (("domains", str), ("hindsight", str), ("seeds", int)):
         _check_items(path, key, values[key], kind)
     _check_values(path, values)
@@ -129,8 +130,6 @@ def _toml(path: Path) -> dict[str, Any]:
 
 
 def _check_values(path: Path, values: Mapping[str, Any]) -> None:
-    for name, value in values.get("overrides", {}).items():
-        _check_override(path, name, value)
     for key, choices in _CHOICES.items():
         items = values[key] if isinstance(values[key], list) else [values[key]]
         if unknown := [item for item in items if item not in choices]:
@@ -141,19 +140,32 @@ def _check_values(path: Path, values: Mapping[str, Any]) -> None:
             TrainConfig(seed=seed)
     except ValueError as error:
         raise UsageError(f"{path}: {error}.") from error
+    for name, value in values.get("overrides", {}).items():
+        _check_override(path, PRESETS[values["preset"]], name, value)
     minutes = values["budget_minutes"]
     if not 0 < minutes <= MOST_MINUTES:
         raise UsageError(f"{path}: budget_minutes lies above 0, at most at {MOST_MINUTES:g}.")
 
 
-def _check_override(path: Path, name: str, value: object) -> None:
+def _check_override(path: Path, config: TrainConfig, name: str, value: object) -> None:
     if not isinstance(value, str | int | float):
         raise UsageError(f"{path}: the override {name} = {value!r} has the wrong type.")
-    option = name.replace("-", "_").partition(".")[0]
+    option, _, part = name.replace("-", "_").partition(".")
     if option in _SET_BY_SWEEP:
         raise UsageError(f"{path}: the sweep sets {name!r} itself; take it out of the overrides.")
     if option not in _OPTIONS:
         raise UsageError(f"{path}: `regoal train` has no option {name!r} to override.")
+    if option in _NOT_LEARNING:
+        return
+    whole: Any = getattr(config, option)
+    known = getattr(whole, part, None) if part else whole
+    if type(value) is not type(known) and (type(value), type(known)) != (int, float):
+        raise UsageError(f"{path}: the override {name} = {value!r} has the wrong type.")
+    try:
+        changed: Any = replace(whole, **{part: value}) if part else value
+        replace(config, **{option: changed})
+    except ValueError as error:
+        raise UsageError(f"{path}: the override {name}: {error}.") from error
 
 
 def _check_folders(path: Path, sweep: Sweep) -> None:
@@ -262,7 +274,8 @@ _KEYS: dict[str, tuple[type, ...]] = {
 
 
 _SET_BY_SWEEP = frozenset(("seed", "hindsight", "preset", "budget", "name", "out", "resume"))
-_OPTIONS = frozenset(field.name for field in fields(TrainConfig)) | {"threads", "workers", "device"}
+_NOT_LEARNING = frozenset(("threads", "workers", "device"))
+_OPTIONS = frozenset(field.name for field in fields(TrainConfig)) | _NOT_LEARNING
 """What may be overridden, less what the sweep sets itself."""
 _CHOICES: dict[str, Collection[str]] = {
     "domains": DOMAINS,

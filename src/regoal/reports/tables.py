@@ -34,8 +34,8 @@ from regoal.reports.selection import (
 
 LENGTHS = (TOTAL_LENGTH, MEDIAN_LENGTH, MEAN_LENGTH)
 PAPER_NOTE = (
-    "No return: coverage of plans that enter no state twice, as in the paper. Diff.: ours minus "
-    "the paper's. Mean: over the domains that the paper has too."
+    "No return: plans that enter no state twice, as in the paper, whose coverage is taken from "
+    "theirs. Lengths are of all plans. Mean: over the domains that the paper has too."
 )
 COMPARED = tuple(a for a in ATTRIBUTES if a.only_if_solved_by_all)
 SELECTION_NOTE = (
@@ -81,9 +81,11 @@ def paper_table(runs: Sequence[RunRecord]) -> Table:
     return Table(
         title="Ours and the paper's: coverage and mean plan length",
         header=(
-            *("Domain", "Method", "#", "Cov. %", "No return", "Paper", "Diff."),
-            *("Length", "Paper", "Diff."),
+            *("Domain", "Method", "#"),
+            *("Ours", "No return", "Paper", "Diff."),
+            *("Ours", "Paper", "Diff."),
         ),
+        groups=(("", 2), ("Coverage %", 4), ("Mean length", 3)),
         rows=(*rows, *(row for row in means if row)),
         totals=sum(row is not None for row in means),
         text_columns=2,
@@ -271,14 +273,14 @@ def _without_returns(results: Sequence[PlanResult]) -> float:
 
 
 def _unequal_note(results: Results) -> list[str]:
-    """A warning where methods were not tested on the same number of instances of a domain."""
+    """A warning where methods were tested on different numbers of instances of a domain."""
     sizes: dict[str, set[int]] = defaultdict(set)
-    for domain in domain_order(results):
-        sizes[domain] = {len(results.get((domain, method), ())) for method in method_order(results)}
-    unequal = [display_name(domain) for domain, found in sizes.items() if len(found) > 1]
+    for domain, method in results:
+        sizes[domain].add(len(results[domain, method]))
+    unequal = [display_name(domain) for domain in domain_order(results) if len(sizes[domain]) > 1]
     if not unequal:
         return []
-    return [f"Not every method was tested on every instance of {', '.join(unequal)}."]
+    return [f"Some method was tested on a part of the instances only: {', '.join(unequal)}."]
 
 
 def _number_of_values(runs: Sequence[RunRecord], name: str) -> int:
@@ -291,7 +293,7 @@ def _notes(runs: Sequence[RunRecord]) -> tuple[str, ...]:
     if any(len(seeds) > 1 for seeds in by_domain_and_method(runs).values()):
         notes.append(SELECTION_NOTE)
     if unequal := [name for name in SETTINGS if _number_of_values(runs, name) > 1]:
-        notes.append(f"The runs have different settings: {', '.join(unequal)}.")
+        notes.append(f"The runs differ in {', '.join(unequal)}; their config.json has the values.")
     if others := [str(run.folder) for run in runs if run.of_another_policy]:
         notes.append(f"Tested with another policy than the run has now: {', '.join(others)}.")
     waiting = sum(1 for run in runs if not run.results)
