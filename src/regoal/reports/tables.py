@@ -34,8 +34,8 @@ from regoal.reports.selection import (
 
 LENGTHS = (TOTAL_LENGTH, MEDIAN_LENGTH, MEAN_LENGTH)
 PAPER_NOTE = (
-    "No return: plans that enter no state twice, as in the paper, whose coverage is taken from "
-    "theirs. Lengths are of all plans. Mean: over the domains that the paper has too."
+    "No return: coverage of plans that enter no state twice, the paper's rule; its difference to "
+    "the paper's is given. Lengths are of all plans. Mean: over the domains that the paper has too."
 )
 COMPARED = tuple(a for a in ATTRIBUTES if a.only_if_solved_by_all)
 SELECTION_NOTE = (
