@@ -69,7 +69,7 @@ class Ours:
             [self.work.tasks[i] for i in self.work.explored],
             self.learner.q_values,
             self.learner.encoder,
-            temperature=UNIFORM,
+            temperatures=[UNIFORM] * len(self.work.explored),
             horizon=steps,
             rngs=[self.rng] * len(self.work.explored),
         )

@@ -54,6 +54,13 @@ def test_impossible_values_are_refused_by_name(wrong):
         TrainConfig(**wrong)
 
 
+def test_a_ladder_rises_towards_the_start():
+    decay = Decay(start=1.0, end=0.0625, episodes=2)
+    assert decay.ladder(2, 4) == pytest.approx([1 / 16, 1 / 8, 1 / 4, 1 / 2])
+    assert decay.ladder(0, 3) == [1.0, 1.0, 1.0]
+    assert decay.ladder(9, 1) == [0.0625]
+
+
 def test_a_decay_needs_episodes_and_positive_values():
     with pytest.raises(ValueError, match="at least one episode, got 0"):
         Decay(start=1.0, end=0.1, episodes=0)

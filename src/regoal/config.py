@@ -42,6 +42,15 @@ class Decay:
             return self.start * math.pow(self.end / self.start, share)
         return self.start + share * (self.end - self.start)
 
+    def ladder(self, episode: int, rungs: int) -> list[float]:
+        """As many values from the one in `episode` up towards the start, in equal ratios.
+
+        >>> Decay(start=1.0, end=0.01, episodes=5).ladder(5, 2)
+        [0.01, 0.1]
+        """
+        lowest = self(episode)
+        return [lowest * math.pow(self.start / lowest, i / rungs) for i in range(rungs)]
+
 
 @dataclass(frozen=True, kw_only=True)
 class TrainConfig:
@@ -62,6 +71,9 @@ class TrainConfig:
     """Adam's step size over the episodes."""
     temperature: Decay = field(default_factory=lambda: Decay(start=1.0, end=0.1, episodes=600))
     """Boltzmann temperature over the episodes, in units of Q."""
+    ladder: bool = False
+    """Let the trajectories of an episode explore at different temperatures, from the schedule's own
+    up towards its start in equal ratios. The paper explores at one (docs/deviations.md)."""
     discount: float = 0.999
     """What a reward one step later is worth."""
     updates: int = 32
@@ -132,7 +144,8 @@ PAPER = TrainConfig()
 
 LAPTOP = TrainConfig(
     layers=30,
-    temperature=Decay(start=1.0, end=0.1, episodes=100, shape="geometric"),
+    temperature=Decay(start=1.0, end=0.1, episodes=80, shape="geometric"),
+    ladder=True,
     learn_dead_ends=True,
     bound_targets=True,
     replay_capacity=5000,

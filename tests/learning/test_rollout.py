@@ -22,7 +22,7 @@ def explore(tasks, encoder, *, seed=0, horizon=10, q_values=None, temperature=1.
         tasks,
         q_values or uniform(encoder),
         encoder,
-        temperature=temperature,
+        temperatures=[temperature] * len(tasks),
         horizon=horizon,
         rngs=[np.random.default_rng(seed)] * len(tasks),
     )
@@ -40,6 +40,28 @@ def test_boltzmann_never_excludes_an_action():
     odds = boltzmann(torch.tensor([0.0, -1e9]), 1e-3)
     assert odds[0] == pytest.approx(1.0)
     assert odds[1] > 0
+
+
+def test_each_task_has_its_temperature(tasks, encoders):
+    # The better of two actions is certain at the low temperature, one of two at the high one.
+    task, encoder = tasks["blocks"]["three"], encoders["blocks"]
+    q = torch.tensor([0.0, 1.0])
+    first = [
+        [
+            t.actions[0]
+            for t in rollout(
+                [task, task],
+                lambda asked: [q for _ in asked],
+                encoder,
+                temperatures=[0.01, 100.0],
+                horizon=1,
+                rngs=[np.random.default_rng(seed)] * 2,
+            )
+        ]
+        for seed in range(60)
+    ]
+    assert {cold for cold, _ in first} == {1}
+    assert 15 <= sum(warm for _, warm in first) <= 45
 
 
 def test_actions_are_drawn_by_their_odds(tasks, encoders):

@@ -132,13 +132,16 @@ def _explore(
     rngs = [streams.exploration] * len(tasks)
     if workers.count > 1:
         rngs = [np.random.default_rng((config.seed, episode, i)) for i in range(len(tasks))]
+    temperatures = [config.temperature(episode)] * len(tasks)
+    if config.ladder:
+        temperatures = config.temperature.ladder(episode, len(tasks))
     own: list[Trajectory] = []
     with contextlib.suppress(StoppedError), stopping(stop):
         own = rollout(
             tasks[mine],
             learner.q_values,
             learner.encoder,
-            temperature=config.temperature(episode),
+            temperatures=temperatures[mine],
             horizon=config.horizon,
             rngs=rngs[mine],
             stop=stop,

@@ -28,14 +28,14 @@ def rollout(
     q_values: QValues,
     encoder: Encoder,
     *,
-    temperature: float,
+    temperatures: Sequence[float],
     horizon: int,
     rngs: Sequence[np.random.Generator],
     stop: Callable[[], bool] = lambda: False,
 ) -> list[Trajectory]:
     """One trajectory a task, from its initial state until its goal, a dead end or the horizon.
 
-    `rngs` has one stream a task; several tasks may share one. `stop` is asked before every step;
+    `temperatures` and `rngs` have one entry a task; several tasks may share a stream. `stop` is asked before every step;
     where it is true, nothing is returned.
     """
     states = [[task.initial_state] for task in tasks]
@@ -49,7 +49,7 @@ def rollout(
             return []
         values = q_values([(states[i][-1], tasks[i].goal) for i in active])
         for i, q in zip(active, values, strict=True):
-            odds = boltzmann(q, temperature)
+            odds = boltzmann(q, temperatures[i])
             action, after = _step(states[i][-1], visited[i], odds, encoder, rngs[i])
             actions[i].append(action)
             states[i].append(after)
