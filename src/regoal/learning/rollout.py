@@ -35,8 +35,8 @@ def rollout(
 ) -> list[Trajectory]:
     """One trajectory a task, from its initial state until its goal, a dead end or the horizon.
 
-    `temperatures` and `rngs` have one entry a task; several tasks may share a stream. `stop` is asked before every step;
-    where it is true, nothing is returned.
+    `temperatures` and `rngs` have one entry a task; several tasks may share a stream. `stop` is
+    asked before every step; where it is true, nothing is returned.
     """
     states = [[task.initial_state] for task in tasks]
     visited = [Counter([task.initial_state]) for task in tasks]
