@@ -150,6 +150,7 @@ LAPTOP = TrainConfig(
     bound_targets=True,
     replay_capacity=5000,
     average=0.995,
+    patience=3,
 )
 """For two CPU cores: fewer layers, a faster cooling, and what steadies learning; found on training
 and validation splits (docs/log.md, docs/deviations.md). One preset for all domains."""
