@@ -45,8 +45,8 @@ class Decay:
     def ladder(self, episode: int, rungs: int) -> list[float]:
         """As many values from the one in `episode` up towards the start, in equal ratios.
 
-        >>> Decay(start=1.0, end=0.01, episodes=5).ladder(5, 2)
-        [0.01, 0.1]
+        >>> Decay(start=1.0, end=0.25, episodes=5).ladder(5, 2)
+        [0.25, 0.5]
         """
         lowest = self(episode)
         return [lowest * math.pow(self.start / lowest, i / rungs) for i in range(rungs)]
