@@ -70,7 +70,7 @@ def table(runs: Sequence[RunRecord]) -> str:
         writer.writerow(
             (
                 *(domain, method, len(group), len(run.results), len(lengths)),
-                *(sum(r.solved and r.returns == 0 for r in run.results), sum(lengths)),
+                *(sum(r.solved_without_return for r in run.results), sum(lengths)),
                 *(_rounded(f(lengths)) if lengths else "" for f in (statistics.median, _mean)),
                 _rounded(as_float(last["elapsed_s"]) / 60) if last else "",
                 run.config.get("layers", ""),

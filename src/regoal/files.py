@@ -54,7 +54,7 @@ def read_bytes(path: Path) -> bytes:
 
 def short_digest(path: Path) -> str:
     """The first 16 digits of a file's SHA-256: enough to tell files apart. Raises `OSError`."""
-    return hashlib.sha256(path.read_bytes()).hexdigest()[:16]
+    return hashlib.sha256(read_bytes(path)).hexdigest()[:16]
 
 
 def is_special(path: Path) -> bool:

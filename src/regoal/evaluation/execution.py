@@ -57,8 +57,6 @@ class Execution:
     state: State = field(init=False)
     visits: Counter[State] = field(init=False)
     actions: list[GroundAction] = field(default_factory=list)
-    returns: int = 0
-    """Actions into states that had been visited."""
     closed: set[State] = field(init=False, default_factory=set)
     """Visited states that no action leads to a new one from."""
     outcome: Outcome | None = None
@@ -80,6 +78,11 @@ class Execution:
         self.visits = Counter([self.state])
         if self.state.satisfies(self.task.goal):
             self.end(Outcome.SOLVED)
+
+    @property
+    def returns(self) -> int:
+        """Actions into states that had been visited."""
+        return len(self.actions) + 1 - len(self.visits)
 
     def elapsed(self) -> float:
         """Wall-clock seconds since its start."""
@@ -150,12 +153,10 @@ class Execution:
         action, self.state = chosen
         self._input = None
         self.actions.append(action)
-        returned = self.state in self.visits
-        self.returns += returned
         self.visits[self.state] += 1
         if self.state.satisfies(self.task.goal):
             self.end(Outcome.SOLVED)
-        elif returned and self.visited is Visited.ALLOWED:
+        elif self.visits[self.state] > 1 and self.visited is Visited.ALLOWED:
             self.end(Outcome.DEAD_END)
         elif len(self.actions) >= max_steps:
             self.end(Outcome.STEP_LIMIT)

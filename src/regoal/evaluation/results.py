@@ -83,6 +83,11 @@ class PlanResult:
         """Whether a valid plan was found."""
         return self.outcome is Outcome.SOLVED
 
+    @property
+    def solved_without_return(self) -> bool:
+        """Whether a valid plan was found that enters no state twice, the paper's rule."""
+        return self.solved and self.returns == 0
+
     def to_json(self) -> dict[str, object]:
         """The record as plain JSON values, one key a field."""
         return {f.name: getattr(self, f.name) for f in fields(self)} | {"outcome": self.outcome.key}

@@ -39,9 +39,10 @@ class TestSettings:
 
     def digest(self, policy: Policy, domain: Path, problem: Path) -> str:
         """The beginning of a SHA-256 of everything that a result depends on."""
-        files = (policy.digest, short_digest(domain), short_digest(problem))
+        # What comes through a pipe cannot be read a second time.
+        texts = [short_digest(path) if path.is_file() else "" for path in (domain, problem)]
         limits = (self.layers, self.max_steps, self.time_limit_s)
-        return hashlib.sha256(repr((files, limits)).encode()).hexdigest()[:16]
+        return hashlib.sha256(repr((policy.digest, texts, limits)).encode()).hexdigest()[:16]
 
     def __post_init__(self) -> None:
         for name in ("layers", "max_steps"):
@@ -81,10 +82,11 @@ def evaluate(
         for note in notes:
             tell(note)
         names: dict[Task, str] = {}
-        inputs = {name: settings.digest(policy, path, problem) for name, problem in named}
+        inputs: dict[str, str] = {}
         for name, problem in named:
             try:
                 names[load_task(domain, problem)] = name
+                inputs[name] = settings.digest(policy, path, problem)
             except RegoalError as error:
                 unreadable(error)
                 yield _no_result(name, domain.name, policy)

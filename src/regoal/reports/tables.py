@@ -77,7 +77,7 @@ def paper_table(runs: Sequence[RunRecord]) -> Table:
     results = selected_results(runs)
     keys = _keys(results)
     rows = [_beside_paper(domain, method, results[domain, method]) for domain, method in keys]
-    means = [_mean_beside_paper(method, results) for method in method_order(keys)]
+    means = [row for m in method_order(keys) if (row := _mean_beside_paper(m, results))]
     return Table(
         title="Ours and the paper's: coverage and mean plan length",
         header=(
@@ -86,8 +86,8 @@ def paper_table(runs: Sequence[RunRecord]) -> Table:
             *("Ours", "Paper", "Diff."),
         ),
         groups=(("", 2), ("Coverage %", 4), ("Mean length", 3)),
-        rows=(*rows, *(row for row in means if row)),
-        totals=sum(row is not None for row in means),
+        rows=(*rows, *means),
+        totals=len(means),
         text_columns=2,
         notes=(PAPER_NOTE, *_notes(runs)),
     )
@@ -269,7 +269,7 @@ def _per_cent(results: Sequence[PlanResult]) -> float:
 
 def _without_returns(results: Sequence[PlanResult]) -> float:
     """Coverage in per cent of plans through new states only."""
-    return 100 * sum(r.solved and r.returns == 0 for r in results) / len(results)
+    return 100 * sum(result.solved_without_return for result in results) / len(results)
 
 
 def _unequal_note(results: Results) -> list[str]:
