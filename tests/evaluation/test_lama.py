@@ -144,6 +144,11 @@ def test_exit_codes(tower, tmp_path, monkeypatch, code, outcome):
     assert run(tower(TOWER), tmp_path).outcome is outcome
 
 
+def test_a_translator_that_python_denies_memory_is_out_of_memory(tower, tmp_path, monkeypatch):
+    fake_driver(tmp_path, monkeypatch, "raise MemoryError")
+    assert run(tower(TOWER), tmp_path).outcome is Outcome.MEMORY_LIMIT
+
+
 def test_the_plan_file_counts_and_not_the_exit_code(tower, tmp_path, monkeypatch):
     plan = "(lift a)\\n(place a b)\\n; cost = 7 (general cost)\\n"
     fake_driver(tmp_path, monkeypatch, f"open('plan', 'w').write('{plan}'); sys.exit(23)")

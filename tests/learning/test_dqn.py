@@ -2,6 +2,7 @@
 
 import dataclasses
 import hashlib
+import math
 import os
 import random
 import subprocess
@@ -11,6 +12,7 @@ import numpy as np
 import pytest
 import torch
 
+import regoal.learning.dqn
 from regoal.config import Decay, TrainConfig
 from regoal.evaluation.execution import execute
 from regoal.evaluation.results import Outcome
@@ -230,6 +232,21 @@ def test_schedules_and_statistics_an_episode(tasks, relations, policy):
     assert [x[1] for x in seen] == pytest.approx([1e-3, 5.05e-4, 1e-5])
     assert [x[2] for x in seen] == pytest.approx([1e-3, 5.05e-4, 1e-5])
     assert [x[3] for x in seen] == pytest.approx([1.0, 0.75, 0.5])
+
+
+@pytest.mark.parametrize("ladder", [False, True])
+def test_an_episode_explores_at_its_temperatures(tasks, relations, policy, monkeypatch, ladder):
+    used, real = [], regoal.learning.dqn.rollout
+
+    def rollout(*arguments, temperatures, **options):
+        used.append(temperatures)
+        return real(*arguments, temperatures=temperatures, **options)
+
+    monkeypatch.setattr(regoal.learning.dqn, "rollout", rollout)
+    config = dataclasses.replace(CONFIG, ladder=ladder)
+    list(run(tasks, relations, policy, config)[2])
+    rungs = [[x, math.sqrt(x)] if ladder else [x, x] for x in (1.0, 0.75, 0.5)]
+    assert used == [pytest.approx(rung) for rung in rungs]
 
 
 def test_priorities_are_unweighted_errors(tasks, relations, policy):
