@@ -16,9 +16,10 @@ import subprocess
 import tempfile
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -155,24 +156,53 @@ class _Saved(ctypes.Structure):
     )  # fmt: skip
 
 
-class _Call(NamedTuple):
-    """A batch as the kernel takes it; `keep` holds the arrays that the structures point into."""
+@dataclass
+class _Call:
+    """A batch as the kernel takes it; on a smaller graph where nodes can be merged."""
 
+    kernel: ctypes.CDLL
     network: _Network
     shards: list[_Graph]
-    class_of: Tensor | None
-    """[N] the node that each node is merged with in the shards; None where none is."""
+    class_of: npt.NDArray[np.int64]
+    """[N] the node that each node is merged with in the shards."""
+    merged_args: npt.NDArray[np.int64]
+    """[M] room for the arguments of merged graphs."""
+    merged_ends: npt.NDArray[np.int64]
+    """[S, R] room for where their atoms end."""
     keep: list[Any]
+    """The arrays that the structures point into."""
+    smaller: bool = False
+    """Whether nodes are merged in any shard."""
+
+    def run(self, compute: Callable[[int], int]) -> None:
+        """Look through every shard and compute with it, by its number, beside each other."""
+        _each(len(self.shards), lambda shard: self._look(shard) or compute(shard))
+
+    def _look(self, shard: int) -> int:
+        """What is the same for all rounds: nodes that always look the same become one, and those
+        that many atoms share are found. Not 0 where there is no memory.
+        """
+        graph, ends = self.shards[shard], self.merged_ends[shard]
+        end = self.kernel.regoal_merge(
+            ctypes.byref(self.network), ctypes.byref(graph), _at(self.class_of),
+            _at(self.merged_args), _at(ends),
+        )  # fmt: skip
+        if 0 <= end < graph.node_end:
+            graph.node_end, graph.args = end, _address(self.merged_args)
+            graph.atom_end = _address(ends)
+            self.smaller = True
+        shared = self.kernel.regoal_share(ctypes.byref(self.network), ctypes.byref(graph))
+        return int(end < 0 or shared)
 
     def spread(self, x: Tensor) -> Tensor:
         """A copy of `x` [N, D] in which every node has the row of the node it is merged with."""
-        return x.clone() if self.class_of is None else x.index_select(0, self.class_of)
+        return x.index_select(0, torch.from_numpy(self.class_of)) if self.smaller else x.clone()
 
     def gathered(self, grad: Tensor) -> Tensor:
         """The gradient [N, D] of `x` from that of `spread(x)`."""
-        if self.class_of is None:
+        if not self.smaller:
             return grad.contiguous()
-        return torch.zeros_like(grad).index_add_(0, self.class_of, grad)
+        return torch.zeros_like(grad).index_add_(0, torch.from_numpy(self.class_of), grad)
 
 
 def embed(weights: Tensor, layout: Layout, batch: Batch, depths: Sequence[int]) -> list[Tensor]:
@@ -185,20 +215,19 @@ def embed(weights: Tensor, layout: Layout, batch: Batch, depths: Sequence[int]) 
 
 
 def _infer(weights: Tensor, layout: Layout, batch: Batch, layers: int) -> Tensor:
-    kernel, call = _prepare(weights, layout, batch)
+    call = _prepare(weights, layout, batch)
     x = weights.new_zeros(2, batch.nodes, layout.size)
     strongest = torch.empty_like(x[0])
-    _each(
-        call.shards,
-        lambda graph: kernel.regoal_infer(
+    call.run(
+        lambda shard: call.kernel.regoal_infer(
             ctypes.byref(call.network),
-            ctypes.byref(graph),
+            ctypes.byref(call.shards[shard]),
             ctypes.c_int64(layers),
             _at(x),
             _at(strongest),
-        ),
+        )
     )
-    return x[layers % 2] if call.class_of is None else call.spread(x[layers % 2])
+    return call.spread(x[layers % 2]) if call.smaller else x[layers % 2]
 
 
 class _Embed(torch.autograd.Function):
@@ -208,19 +237,17 @@ class _Embed(torch.autograd.Function):
     def forward(
         ctx: Any, weights: Tensor, layout: Layout, batch: Batch, depths: tuple[int, ...]
     ) -> tuple[Tensor, ...]:
-        kernel, call = _prepare(weights, layout, batch)
-        layers = depths[-1]
+        call, layers = _prepare(weights, layout, batch), depths[-1]
         room, saved = _saved(weights, layers, batch.nodes, len(batch.args), layout.size)
         saved["embeddings"][0] = 0
         pointers = _Saved(**{name: _at(tensor) for name, tensor in saved.items()})
-        _each(
-            call.shards,
-            lambda graph: kernel.regoal_forward(
+        call.run(
+            lambda shard: call.kernel.regoal_forward(
                 ctypes.byref(call.network),
-                ctypes.byref(graph),
+                ctypes.byref(call.shards[shard]),
                 ctypes.c_int64(layers),
                 ctypes.byref(pointers),
-            ),
+            )
         )
         ctx.room, ctx.pointers, ctx.call, ctx.depths = room, pointers, call, depths
         ctx.save_for_backward(weights)
@@ -232,20 +259,18 @@ class _Embed(torch.autograd.Function):
         (weights,) = ctx.saved_tensors
         if ctx.room is None:
             raise RuntimeError("the kernel keeps what it saved for one backward pass only")
-        kernel = library(weights.dtype == torch.float64)
-        assert kernel is not None
-        wanted = torch.stack([ctx.call.gathered(grad) for grad in grads])
+        call = ctx.call
+        wanted = torch.stack([call.gathered(grad) for grad in grads])
         depths = np.array(ctx.depths, dtype=np.int64)
         transposed = torch.empty_like(weights)
-        kernel.regoal_transpose(ctypes.byref(ctx.call.network), _at(transposed))
+        call.kernel.regoal_transpose(ctypes.byref(call.network), _at(transposed))
         work = torch.empty_like(wanted[0]), torch.empty_like(wanted[0])
-        gradients = [torch.zeros_like(weights) for _ in ctx.call.shards]
-        order = {id(graph): gradients[i] for i, graph in enumerate(ctx.call.shards)}
+        gradients = [torch.zeros_like(weights) for _ in call.shards]
         _each(
-            ctx.call.shards,
-            lambda graph: kernel.regoal_backward(
-                ctypes.byref(ctx.call.network),
-                ctypes.byref(graph),
+            len(call.shards),
+            lambda shard: call.kernel.regoal_backward(
+                ctypes.byref(call.network),
+                ctypes.byref(call.shards[shard]),
                 ctypes.c_int64(len(depths)),
                 _at(depths),
                 _at(wanted),
@@ -253,7 +278,7 @@ class _Embed(torch.autograd.Function):
                 _at(transposed),
                 _at(work[0]),
                 _at(work[1]),
-                _at(order[id(graph)]),
+                _at(gradients[shard]),
             ),
         )
         _rooms.append(ctx.room)
@@ -294,18 +319,18 @@ def _saved(
     return room, saved
 
 
-def _each(shards: Sequence[_Graph], run: Callable[[_Graph], int]) -> None:
+def _each(count: int, run: Callable[[int], int]) -> None:
     """Run every shard, beside each other where there are several: the first one in this thread.
 
     Raises `MemoryError` where a call has found none.
     """
-    others = [_pool.submit(run, shard) for shard in shards[1:]] if _pool else []
-    here = [run(shard) for shard in shards[: len(shards) - len(others)]]
+    others = [_pool.submit(run, shard) for shard in range(1, count)] if _pool else []
+    here = [run(shard) for shard in range(count - len(others))]
     if any([*here, *(other.result() for other in others)]):
         raise MemoryError("no memory for a batch in the kernel")
 
 
-def _prepare(weights: Tensor, layout: Layout, batch: Batch) -> tuple[ctypes.CDLL, _Call]:
+def _prepare(weights: Tensor, layout: Layout, batch: Batch) -> _Call:
     kernel = library(weights.dtype == torch.float64)
     assert kernel is not None
     arity, at = _relations(layout)
@@ -332,8 +357,9 @@ def _prepare(weights: Tensor, layout: Layout, batch: Batch) -> tuple[ctypes.CDLL
         )
         for shard, begin, end, places in zip(shards, begins, ends, shared, strict=True)
     ]
+    room = np.empty(len(batch.args), np.int64), ends.copy()
     keep = [arity, at, starts, begins, ends, shared, slot, node_of, weights, batch.args]
-    return kernel, _looked_through(kernel, _Call(network, graphs, None, keep), ends)
+    return _Call(kernel, network, graphs, np.arange(batch.nodes), *room, keep)
 
 
 @cache
@@ -341,34 +367,6 @@ def _relations(layout: Layout) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.in
     """[R] the relations' arities, and where each one's MLP begins in the weights."""
     at = [layout.places[f"message.{i}.weight_in"][0] for i in range(len(layout.arities))]
     return np.array(layout.arities, dtype=np.int64), np.array(at, dtype=np.int64)
-
-
-def _looked_through(kernel: ctypes.CDLL, call: _Call, ends: npt.NDArray[np.int64]) -> _Call:
-    """What is the same for all rounds: the call on smaller graphs, in which nodes that always look
-    the same are one, and the nodes that many atoms share.
-    """
-    first = call.shards[0]
-    class_of = np.arange(first.nodes)
-    args, atom_end = np.empty(first.arguments, np.int64), ends.copy()
-    moved = _address(atom_end) - _address(ends)
-
-    def look(graph: _Graph) -> int:
-        end = kernel.regoal_merge(
-            ctypes.byref(call.network), ctypes.byref(graph), _at(class_of), _at(args),
-            ctypes.c_void_p(graph.atom_end + moved),
-        )  # fmt: skip
-        if 0 <= end < graph.node_end:
-            graph.node_end, graph.args = end, _address(args)
-            graph.atom_end += moved
-        shared = kernel.regoal_share(ctypes.byref(call.network), ctypes.byref(graph))
-        return int(end < 0 or shared)
-
-    nodes = sum(graph.node_end - graph.node_begin for graph in call.shards)
-    _each(call.shards, look)
-    if sum(graph.node_end - graph.node_begin for graph in call.shards) == nodes:
-        return call
-    keep = [*call.keep, args, atom_end, class_of]
-    return _Call(call.network, call.shards, torch.from_numpy(class_of), keep)
 
 
 def _at(array: Any) -> ctypes.c_void_p:
