@@ -5,6 +5,7 @@ equal by content, in a fixed order, with names in lower case.
 """
 
 import re
+import zlib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -53,13 +54,14 @@ Its name cannot be written in PDDL, so it never meets an action of a domain.
 class State:
     """A state of one task; states are equal where the same atoms hold, whatever led there."""
 
-    __slots__ = ("__dict__", "_library", "_native", "index", "task")
+    __slots__ = ("__dict__", "_hash", "_library", "_native", "index", "task")
 
     def __init__(self, task: "Task", native: Any) -> None:
         self.task = task
         self._native = native
         self._library = task._native
         self.index: int = native.get_index()
+        self._hash = hash((task.salt, self.index))
 
     @property
     def wrapped(self) -> pymimir.State:
@@ -74,7 +76,7 @@ class State:
         )
 
     def __hash__(self) -> int:
-        return self.index
+        return self._hash
 
     def __repr__(self) -> str:
         """The state's changeable atoms in PDDL."""
@@ -164,6 +166,8 @@ class Task:
         """Whether the problem asks for plans of small total cost; else each action counts 1."""
         self.objects: tuple[str, ...] = tuple(text.types_of)
         """Constants of the domain, then objects of the problem, in the order of the files."""
+        self.salt = zlib.crc32(text.text.encode())
+        """Tells states of different tasks apart in a dictionary; the same in every process."""
         self._text = text
         self._schemas = {a.name: a for a in domain.text.content.actions}
         self._take(native)
