@@ -1,4 +1,4 @@
-"""Validation in quarters: a policy that cannot become the best is not run to the end."""
+"""Validation: a policy that cannot become the best is run on the smallest problems only."""
 
 from types import SimpleNamespace
 
@@ -59,8 +59,14 @@ def test_nothing_more_is_run_once_the_best_is_out_of_reach(problems):
     assert run(tasks, best=7).tried == 8
 
 
+def test_all_the_others_are_run_together(problems):
+    tasks, tried = problems(9, solvable={1, 2, 3})
+    assert run(tasks, best=7).tried == 9
+    assert tried == [1, 2, 3, 4, 5, 6, 7, 8, 9]
+
+
 @pytest.mark.parametrize("count", [1, 2, 3, 5])
-def test_fewer_problems_than_quarters(problems, count):
+def test_few_problems(problems, count):
     tasks, tried = problems(count, solvable=set(range(10)))
     assert run(tasks).complete
     assert tried == list(range(1, count + 1))

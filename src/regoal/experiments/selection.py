@@ -4,6 +4,7 @@ The best policy solves the most validation problems; of equal ones the one with 
 plans in total; of equal ones a random one.
 """
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, fields
 
@@ -53,7 +54,8 @@ class Validation:
         return f"{self.solved}/{self.problems} solved, {self.plan_length} actions in all"
 
 
-QUARTERS = 4
+FIRST = 0.25
+"""The share of the problems that is run before the others."""
 
 
 def validate(
@@ -67,22 +69,23 @@ def validate(
 ) -> Validation | None:
     """Execute the policy greedily on the problems, small ones first; None if `stop` ended it.
 
-    A poor policy wanders until the step limit, which is most of the time. So problems are run in
-    quarters, and the validation ends where the policy solves none of the first, or can no longer
-    solve `best` problems. Tasks and encoder are used once, so that their many states are not kept.
-    Every worker takes a part of each quarter, and all get the result of all; where `stop` ended it
-    for one it is None for all.
+    A poor policy wanders until the step limit, which is most of the time. So the smallest quarter
+    of the problems is run first, and the validation ends there if the policy solves none of it, or
+    can no longer solve `best` problems. Tasks and encoder are used once, so that their many states
+    are not kept. Every worker takes its part of both, and all get the result of all; where `stop`
+    ended it for one it is None for all.
     """
     by_size = sorted(tasks, key=lambda task: len(task.objects))
     encoder = Encoder(network.relations, remember=2_000_000)
     plans: list[int] = []
     tried = 0
-    for quarter in np.array_split(np.arange(len(tasks)), min(QUARTERS, len(tasks))):
+    first = math.ceil(len(tasks) * FIRST)
+    for part in (range(first), range(first, len(tasks))):
         done = list(
             execute(
                 network,
                 encoder,
-                [by_size[i].renewed() for i in quarter[workers.rank :: workers.count]],
+                [by_size[i].renewed() for i in part[workers.rank :: workers.count]],
                 layers=config.layers,
                 max_steps=config.validation_steps,
                 stop=stop,
@@ -92,9 +95,9 @@ def validate(
             raise faults[0]
         solved = [len(x.actions) for x in done if x.outcome is Outcome.SOLVED]
         found = workers.gather((len(done), solved))
-        if sum(ended for ended, _ in found) < len(quarter):
+        if sum(ended for ended, _ in found) < len(part):
             return None
-        tried += len(quarter)
+        tried += len(part)
         plans += [length for _, lengths in found for length in lengths]
         if not plans or len(plans) + len(tasks) - tried < best:
             break
