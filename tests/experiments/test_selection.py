@@ -65,6 +65,15 @@ def test_all_the_others_are_run_together(problems):
     assert tried == [1, 2, 3, 4, 5, 6, 7, 8, 9]
 
 
+def test_problems_of_one_size_are_all_run(problems):
+    # As in Maze, where no problem says more than another of what the policy can do.
+    tasks, tried = problems(8, solvable=set())
+    for task in tasks:
+        task.objects = range(4)
+    assert run(tasks, best=0).tried == 8
+    assert tried == [4] * 8
+
+
 @pytest.mark.parametrize("count", [1, 2, 3, 5])
 def test_few_problems(problems, count):
     tasks, tried = problems(count, solvable=set(range(10)))

@@ -55,7 +55,7 @@ class Validation:
 
 
 FIRST = 0.25
-"""The share of the problems that is run before the others."""
+"""The share of the problems that is run before the others, at least."""
 
 
 def validate(
@@ -70,16 +70,17 @@ def validate(
     """Execute the policy greedily on the problems, small ones first; None if `stop` ended it.
 
     A poor policy wanders until the step limit, which is most of the time. So the smallest quarter
-    of the problems is run first, and the validation ends there if the policy solves none of it, or
-    can no longer solve `best` problems. Tasks and encoder are used once, so that their many states
-    are not kept. Every worker takes its part of both, and all get the result of all; where `stop`
-    ended it for one it is None for all.
+    of the problems is run first, with all that are as small as the smallest, and the validation
+    ends there if the policy solves none of it, or can no longer solve `best` problems. Tasks and
+    encoder are used once, so that their many states are not kept. Every worker takes its part of
+    both, and all get the result of all; where `stop` ended it for one it is None for all.
     """
     by_size = sorted(tasks, key=lambda task: len(task.objects))
     encoder = Encoder(network.relations, remember=2_000_000)
     plans: list[int] = []
     tried = 0
-    first = math.ceil(len(tasks) * FIRST)
+    equal = sum(len(task.objects) == len(by_size[0].objects) for task in tasks)
+    first = max(equal, math.ceil(len(tasks) * FIRST))
     for part in (range(first), range(first, len(tasks))):
         done = list(
             execute(
