@@ -2,7 +2,7 @@
 
 import random
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import pytest
@@ -156,6 +156,26 @@ def tasks(read_task: ReadTask) -> dict[str, dict[str, Task]]:
         name: {problem: read_task(domain, text) for problem, text in problems.items()}
         for name, (domain, problems) in TEXTS.items()
     }
+
+
+WAYS = """(define (domain ways) (:predicates (at ?x) (next ?x ?y))
+  (:action go :parameters (?x ?y) :precondition (and (at ?x) (next ?x ?y))
+    :effect (and (at ?y) (not (at ?x)))))"""
+
+
+@pytest.fixture(scope="session")
+def ways(read_task: ReadTask) -> Callable[[Iterable[str], str, str], Task]:
+    """The task to go from a to a goal, over ways such as `ab` from a to b."""
+
+    def build(pairs: Iterable[str], goal: str, cells: str) -> Task:
+        listed = " ".join(f"(next {x} {y})" for x, y in pairs)
+        return read_task(
+            WAYS,
+            f"(define (problem p) (:domain ways) (:objects {' '.join(cells)})"
+            f" (:init (at a) {listed}) (:goal (at {goal})))",
+        )
+
+    return build
 
 
 @pytest.fixture(scope="session")

@@ -123,25 +123,14 @@ def test_where_all_has_been_visited_it_ends(tasks, encoders):
     assert len(execution.actions) < 12
 
 
-WALK = (
-    "(define (domain walk) (:predicates (at ?x) (next ?x ?y)) (:action go :parameters (?x ?y)"
-    " :precondition (and (at ?x) (next ?x ?y)) :effect (and (at ?y) (not (at ?x)))))"
-)
+def two_way(roads):
+    """Every road, and the same road back."""
+    return [*roads, *(road[::-1] for road in roads)]
 
 
-def walk(read_task, roads, goal, cells="abcdefg"):
-    """A walk from a over two-way roads, each a pair of cells."""
-    listed = " ".join(f"(next {x} {y}) (next {y} {x})" for x, y in roads)
-    return read_task(
-        WALK,
-        f"(define (problem p) (:domain walk) (:objects {' '.join(cells)})"
-        f" (:init (at a) {listed}) (:goal (at {goal})))",
-    )
-
-
-def test_a_walk_that_has_lost_its_way_goes_back(read_task):
+def test_a_walk_that_has_lost_its_way_goes_back(ways):
     # Into the blind end a - b - c first, of which c is looked at twice, back, and on to the goal.
-    task = walk(read_task, ["ab", "bc", "ag"], "g")
+    task = ways(two_way(["ab", "bc", "ag"]), "g", "abcdefg")
     encoder = Encoder(relations_of(schema_of(task.domain)))
     ended = run(task, encoder, "(go a b)", "(go b c)")
     assert (ended.outcome, ended.returns) == (Outcome.DEAD_END, 0)
@@ -153,14 +142,14 @@ def test_a_walk_that_has_lost_its_way_goes_back(read_task):
 
 @settings(max_examples=40, deadline=None)
 @given(st.data())
-def test_where_every_way_leads_back_it_solves_what_can_be_solved(read_task, data):
+def test_where_every_way_leads_back_it_solves_what_can_be_solved(ways, data):
     pairs = [x + y for x, y in itertools.combinations("abcdef", 2)]
     roads = data.draw(st.lists(st.sampled_from(pairs), unique=True, max_size=9))
-    task = walk(read_task, roads, "f", "abcdef")
+    task = ways(two_way(roads), "f", "abcdef")
     reached, edge = set(), {"a"}
     while edge:
         reached |= edge
-        edge = {y for x, y in (*roads, *(r[::-1] for r in roads)) if x in edge} - reached
+        edge = {y for x, y in two_way(roads) if x in edge} - reached
     order = data.draw(
         st.permutations([f"(go {x} {y})" for x, y in itertools.permutations("abcdef", 2)])
     )

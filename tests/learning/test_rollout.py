@@ -137,19 +137,9 @@ def test_visited_states_are_avoided_while_there_is_a_new_one(tasks, encoders, na
         assert returned  # round the ring, where nothing new is left
 
 
-def test_a_walk_leaves_a_blind_end_as_it_came(read_task):
+def test_a_walk_leaves_a_blind_end_as_it_came(ways):
     # A corridor a - b - c - d with the goal behind a fork at a: once at d, three steps lead back.
-    domain = (
-        "(define (domain walk) (:predicates (at ?x) (next ?x ?y)) (:action go :parameters (?x ?y)"
-        " :precondition (and (at ?x) (next ?x ?y)) :effect (and (at ?y) (not (at ?x)))))"
-    )
-    ways = ("ab", "ba", "bc", "cb", "cd", "dc", "ax", "xy")
-    listed = " ".join(f"(next {way[0]} {way[1]})" for way in ways)
-    problem = (
-        "(define (problem p) (:domain walk) (:objects a b c d x y)"
-        f" (:init (at a) {listed}) (:goal (at y)))"
-    )
-    task = read_task(domain, problem)
+    task = ways(["ab", "ba", "bc", "cb", "cd", "dc", "ax", "xy"], "y", "abcdxy")
     encoder = Encoder(relations_of(schema_of(task.domain)))
     lengths = {len(explore([task], encoder, seed=seed, horizon=50)[0]) for seed in range(30)}
     # Straight on, or after all of the corridor and back, with one more look at d perhaps.

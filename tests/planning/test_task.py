@@ -381,20 +381,10 @@ def test_states_are_equal_by_content_within_their_task(tmp_path):
     assert task_of(tmp_path, *FERRY).initial_state != task.initial_state
 
 
-def test_states_of_different_tasks_share_no_place_in_a_dictionary(tmp_path):
+def test_states_of_different_tasks_share_no_place_in_a_dictionary(ways):
     # A training asks for states of all its tasks in one dictionary.
-    domain = """(define (domain d) (:predicates (at ?x) (road ?x ?y)) (:action move
-        :parameters (?x ?y) :precondition (and (at ?x) (road ?x ?y))
-        :effect (and (at ?y) (not (at ?x)))))"""
-    problem = """(define (problem p) (:domain d) (:objects {})
-        (:init (at a0) (road a0 a1)) (:goal (at a1)))"""
-    tasks = [
-        task_of(tmp_path, domain, problem.format(" ".join(f"a{i}" for i in range(count))))
-        for count in range(2, 12)
-    ]
-    states = [
-        state for task in tasks for state in (task.initial_state, after(task, "(move a0 a1)"))
-    ]
+    tasks = [ways(["ab"], "b", "abcdefghijkl"[:count]) for count in range(2, 12)]
+    states = [state for task in tasks for state in (task.initial_state, after(task, "(go a b)"))]
     assert len({hash(state) for state in states}) == len(states) == 20
     assert hash(tasks[0].renewed().initial_state) == hash(tasks[0].initial_state)
 
