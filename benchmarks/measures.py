@@ -33,16 +33,22 @@ class Measure:
     per_second: bool = False
     """Units a second instead of seconds a unit."""
     budget: Budget = field(default_factory=lambda: Budget(seconds=6.0, least=2, most=15))
+    search: Callable[[Stack, int], Timed] | None = None
+    """The same with less work, to find the best number of threads."""
     threads_of: str | None = None
     """The measure whose best number of threads is taken over, where a search would take long."""
 
 
 ENCODE_AGAIN = "encode_state_again"
+GREEDY_ROUNDS = 900
+"""Rounds of messages in each problem's greedy execution: 30 actions with 30 layers, 9 with 100."""
 MEASURES = (
     Measure("optimisation_step", "s", lambda stack, turn: stack.optimise(turn)),
     Measure("exploration_step", "s", lambda stack, turn: stack.explore(10)),
     Measure(
-        "greedy_steps_per_second", "1/s", lambda stack, turn: stack.greedy(5), per_second=True,
+        "greedy_steps_per_second", "1/s",
+        lambda stack, turn: stack.greedy(GREEDY_ROUNDS // stack.layers),
+        per_second=True, search=lambda stack, turn: stack.greedy(3),
     ),
     Measure("encode_state", "s", lambda stack, turn: stack.encode()),
     Measure(ENCODE_AGAIN, "s", lambda stack, turn: stack.encode_again()),
@@ -62,12 +68,12 @@ def best_threads(measure: Measure, stack: Stack, limit: int) -> int:
 
     The best of up to three runs each, of one where that takes a second.
     """
-    fastest = {}
+    fastest, run_once = {}, measure.search or measure.run
     for count in range(1, limit + 1):
         stack.use_threads(count)
-        runs = [measure.run(stack, 0)]
+        runs = [run_once(stack, 0)]
         while len(runs) < 3 and sum(run.seconds for run in runs) < 1.0:
-            runs.append(measure.run(stack, len(runs)))
+            runs.append(run_once(stack, len(runs)))
         fastest[count] = min(run.each for run in runs)
     return min(fastest, key=lambda count: fastest[count])
 

@@ -2,14 +2,15 @@
 
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 import numpy as np
 import torch
 
 from benchmarks.work import UNIFORM, Timed, Work, actions_of, finish
-from regoal.evaluation.execution import execute
+from regoal.evaluation.execution import Execution, execute
+from regoal.evaluation.side_by_side import execute_side_by_side, most_processes
 from regoal.learning.dqn import Streams, train
 from regoal.learning.learner import Learner
 from regoal.learning.replay import Replay, Sample
@@ -20,7 +21,7 @@ from regoal.networks.q_network import QNetwork
 from regoal.networks.relations import relations_of
 from regoal.planning.goals import Goal
 from regoal.planning.schema import schema_of
-from regoal.planning.task import State
+from regoal.planning.task import State, Task
 
 
 class Ours:
@@ -28,6 +29,7 @@ class Ours:
 
     def __init__(self, work: Work, layers: int, seed: int = 0, device: str = "cpu") -> None:
         self.work = work
+        self.layers = layers
         self.config = work.config(layers)
         self.relations = relations_of(schema_of(work.tasks[0].domain))
         network = QNetwork(self.relations, self.config.embedding_size, seed=seed).to(device)
@@ -46,7 +48,8 @@ class Ours:
             self.learner.encoder.batch((t.next_state, t.goal) for t in batch)
 
     def use_threads(self, count: int) -> None:
-        """The kernel's threads; torch's own operations are too small for more than one."""
+        """The kernel's threads, and the processes of greedy execution; torch's own operations are
+        too small for more than one."""
         torch.set_num_threads(1)
         native.use_threads(count)
 
@@ -96,11 +99,15 @@ class Ours:
         network.weights.data.add_(noise, alpha=0.05)
         network.to(self.device)
         encoder = Encoder(self.relations)
-        tasks, layers = self.work.test_tasks, self.config.layers
+
+        def run(tasks: Sequence[Task], stop: Callable[[], bool]) -> Iterator[Execution]:
+            return execute(network, encoder, tasks, layers=self.layers, max_steps=steps, stop=stop)
+
         start = time.perf_counter()
-        ended = list(execute(network, encoder, tasks, layers=layers, max_steps=steps))
+        processes = most_processes(network)
+        ended = list(execute_side_by_side(run, self.work.test_tasks, processes=processes))
         seconds = time.perf_counter() - start
-        taken = sum(len(execution.actions) for execution in ended)
+        taken = sum(len(execution.actions) for _, execution in ended)
         return Timed(seconds, taken, taken)
 
     def encode(self) -> Timed:

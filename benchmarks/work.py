@@ -52,6 +52,8 @@ class Timed(NamedTuple):
 class Stack(Protocol):
     """One of the two implementations, ready to be measured on a `Work`."""
 
+    layers: int
+
     def use_threads(self, count: int) -> None:
         """Compute with this many threads from now on."""
 

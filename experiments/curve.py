@@ -5,12 +5,14 @@ benchmark's test problems without cycle avoidance, and writes `test_curve.jsonl`
 folder, a line a policy. `regoal report` then draws it.
 """
 
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from experiments.lama import test_problems
 from experiments.words import words
-from regoal.evaluation.execution import Visited, execute
+from regoal.evaluation.execution import Execution, Visited, execute
 from regoal.evaluation.results import Outcome
+from regoal.evaluation.side_by_side import execute_side_by_side, most_processes
 from regoal.experiments.run_dir import (
     KEPT,
     TEST_CURVE,
@@ -20,12 +22,15 @@ from regoal.experiments.run_dir import (
     find_runs,
     load_run,
 )
+from regoal.networks import native
 from regoal.networks.policy_file import load_policy, policy_encoder
-from regoal.planning.task import load_domain, load_task
+from regoal.planning.task import Task, load_domain, load_task
+from regoal.threads import free_threads
 
 
 def main() -> None:
     """Follow every run at or below the paths given."""
+    native.use_threads(free_threads())
     for folder in find_runs(words(Path, "runs", __doc__)):
         run = load_run(folder)
         problems = test_problems(run.domain, int(as_float(run.config.get("instances_seed", 0))))
@@ -41,8 +46,13 @@ def tested(path: Path, problems: Path) -> JsonObject:
     policy, domain = load_policy(path), load_domain(problems / "domain.pddl")
     encoder, _ = policy_encoder(policy, domain)
     tasks = [load_task(domain, file) for file in sorted(problems.glob("p*.pddl"))]
-    ended = execute(policy.network, encoder, tasks, layers=policy.layers, visited=Visited.ALLOWED)
-    solved = sum(execution.outcome is Outcome.SOLVED for execution in ended)
+
+    def run(some: Sequence[Task], stop: Callable[[], bool]) -> Iterator[Execution]:
+        layers, visited = policy.layers, Visited.ALLOWED
+        return execute(policy.network, encoder, some, layers=layers, visited=visited, stop=stop)
+
+    ended = execute_side_by_side(run, tasks, processes=most_processes(policy.network))
+    solved = sum(x.outcome is Outcome.SOLVED for _, x in ended)
     return {"episode": policy.facts["episode"], "solved": solved, "problems": len(tasks)}
 
 

@@ -175,7 +175,8 @@ class Evaluate:
     time_limit: Duration = math.inf
     """Most wall-clock time for a problem once it has been read, e.g. 30s."""
     memory_limit: Memory = math.inf
-    """Most memory for data of the whole command, e.g. 4G."""
+    """Most memory for data of the whole command, e.g. 4G. With it one process runs all problems,
+    else there is one for each core or as many as OMP_NUM_THREADS says."""
     out: Path | None = None
     """A file for the records, one line of JSON a problem as it ends; large ones
     begin."""
@@ -203,6 +204,7 @@ class Evaluate:
             max_steps=self.max_steps,
             time_limit_s=self.time_limit,
             plans=self.plans,
+            alone=math.isfinite(self.memory_limit),
         )
         known = self._known(policy, problems, settings) if self.resume else []
         settings = replace(settings, known=frozenset(result.problem for result in known))

@@ -8,6 +8,7 @@ from regoal.config import LAPTOP
 from regoal.evaluation.results import Outcome
 from regoal.experiments import selection
 from regoal.experiments.selection import validate
+from regoal.planning.task import GroundAction
 
 
 @pytest.fixture
@@ -21,8 +22,14 @@ def problems(monkeypatch):
             for task in tasks:
                 tried.append(len(task.objects))
                 solved = len(task.objects) in solvable
-                outcome = Outcome.SOLVED if solved else Outcome.STEP_LIMIT
-                yield SimpleNamespace(actions=[None] * len(task.objects), outcome=outcome)
+                yield SimpleNamespace(
+                    task=task,
+                    actions=[GroundAction("go", ())] * len(task.objects),
+                    outcome=Outcome.SOLVED if solved else Outcome.STEP_LIMIT,
+                    returns=0,
+                    seconds=0.0,
+                    fault=None,
+                )
 
         monkeypatch.setattr(selection, "execute", execute)
         monkeypatch.setattr(selection, "Encoder", lambda *arguments, **options: None)

@@ -5,11 +5,13 @@ import math
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from regoal.errors import RegoalError, TooWideError, UsageError
 from regoal.evaluation.execution import Execution, Visited, execute
 from regoal.evaluation.results import Outcome, PlanResult, problem_names
+from regoal.evaluation.side_by_side import Ended, execute_side_by_side, most_processes
 from regoal.files import short_digest, write_text_atomically
 from regoal.networks import native
 from regoal.networks.device import device_called
@@ -36,6 +38,8 @@ class TestSettings:
     """The folder for `NAME.plan`, one a solved problem; None writes no plans."""
     known: frozenset[str] = frozenset()
     """Names of problems that are passed over."""
+    alone: bool = False
+    """Whether no other process may help, as where memory is limited."""
 
     def digest(self, policy: Policy, domain: Path, problem: Path) -> str:
         """The beginning of a SHA-256 of everything that a result depends on."""
@@ -92,10 +96,14 @@ def evaluate(
                 yield _no_result(name, domain.name, policy)
         for note in unread_goals(encoder, list(names)):
             tell(note)
-        found = _executions(policy, encoder, list(names), settings)
-        for execution in _telling(found, tell, unreadable):
-            name = names[execution.task]
-            yield _result(execution, name, inputs[name], policy, settings.plans)
+        found = execute_side_by_side(
+            partial(_executions, policy, encoder, settings),
+            list(names),
+            processes=1 if settings.alone else most_processes(policy.network),
+        )
+        for task, ended in _telling(found, tell, unreadable):
+            name = names[task]
+            yield _result(task, ended, name, inputs[name], policy, settings.plans)
 
 
 def _by_domain(
@@ -133,7 +141,7 @@ def solve(policy: Policy, encoder: Encoder, task: Task, settings: TestSettings) 
     if impossible := impossible_goals(task):
         what = " ".join(impossible[:3]) + (" and others" if impossible[3:] else "")
         return Attempt(None, f"the goal asks for {what}, which no action brings about", 0.0)
-    [execution] = _executions(policy, encoder, [task], settings)
+    [execution] = _executions(policy, encoder, settings, [task], lambda: False)
     if execution.fault is not None:
         raise execution.fault
     if execution.outcome is Outcome.MEMORY_LIMIT:
@@ -152,7 +160,11 @@ def unread_goals(encoder: Encoder, tasks: Sequence[Task]) -> list[str]:
 
 
 def _executions(
-    policy: Policy, encoder: Encoder, tasks: Sequence[Task], settings: TestSettings
+    policy: Policy,
+    encoder: Encoder,
+    settings: TestSettings,
+    tasks: Sequence[Task],
+    stop: Callable[[], bool],
 ) -> Iterator[Execution]:
     return execute(
         policy.network,
@@ -162,21 +174,22 @@ def _executions(
         max_steps=settings.max_steps,
         visited=Visited.LAST,
         time_limit_s=settings.time_limit_s,
+        stop=stop,
     )
 
 
 def _telling(
-    executions: Iterator[Execution],
+    found: Iterator[tuple[Task, Ended]],
     tell: Callable[[str], None],
     unreadable: Callable[[RegoalError], None],
-) -> Iterator[Execution]:
+) -> Iterator[tuple[Task, Ended]]:
     """The same, each with what there is to tell about its end; faulty PDDL is an error."""
-    for execution in executions:
-        if isinstance(execution.fault, TooWideError):
-            tell(str(execution.fault))
-        elif execution.fault is not None:
-            unreadable(execution.fault)
-        yield execution
+    for task, ended in found:
+        if isinstance(ended.fault, TooWideError):
+            tell(str(ended.fault))
+        elif ended.fault is not None:
+            unreadable(ended.fault)
+        yield task, ended
 
 
 def _why(execution: Execution) -> str:
@@ -221,10 +234,9 @@ def _no_result(name: str, domain: str, policy: Policy) -> PlanResult:
 
 
 def _result(
-    execution: Execution, name: str, inputs: str, policy: Policy, plans: Path | None
+    task: Task, ended: Ended, name: str, inputs: str, policy: Policy, plans: Path | None
 ) -> PlanResult:
-    task, actions = execution.task, execution.actions
-    outcome, cost = execution.outcome or Outcome.ERROR, None
+    actions, outcome, cost = ended.actions, ended.outcome, None
     if outcome is Outcome.SOLVED:
         verdict = validate_plan(task, actions)
         outcome = Outcome.SOLVED if verdict.valid else Outcome.INVALID_PLAN
@@ -241,9 +253,9 @@ def _result(
         outcome=outcome,
         plan_length=len(actions) if solved else None,
         plan_cost=cost if solved else None,
-        seconds=execution.seconds,
+        seconds=ended.seconds,
         steps=len(actions),
-        returns=execution.returns,
+        returns=ended.returns,
         policy=policy.digest,
         inputs=inputs,
     )

@@ -5,15 +5,16 @@ plans in total; of equal ones a random one.
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, fields
 
 import numpy as np
 
 from regoal.config import TrainConfig
 from regoal.errors import UsageError
-from regoal.evaluation.execution import execute
+from regoal.evaluation.execution import Execution, execute
 from regoal.evaluation.results import Outcome
+from regoal.evaluation.side_by_side import execute_side_by_side, most_processes
 from regoal.learning.parallel import ALONE, Workers
 from regoal.networks.encoding import Encoder
 from regoal.networks.q_network import QNetwork
@@ -81,17 +82,15 @@ def validate(
     tried = 0
     equal = sum(len(task.objects) == len(by_size[0].objects) for task in tasks)
     first = max(equal, math.ceil(len(tasks) * FIRST))
+    processes = most_processes(network) if workers.count == 1 else 1
+
+    def run(some: Sequence[Task], stop: Callable[[], bool]) -> Iterator[Execution]:
+        layers, steps = config.layers, config.validation_steps
+        return execute(network, encoder, some, layers=layers, max_steps=steps, stop=stop)
+
     for part in (range(first), range(first, len(tasks))):
-        done = list(
-            execute(
-                network,
-                encoder,
-                [by_size[i].renewed() for i in part[workers.rank :: workers.count]],
-                layers=config.layers,
-                max_steps=config.validation_steps,
-                stop=stop,
-            )
-        )
+        mine = [by_size[i].renewed() for i in part[workers.rank :: workers.count]]
+        done = [x for _, x in execute_side_by_side(run, mine, processes=processes, stop=stop)]
         if faults := [x.fault for x in done if x.outcome is Outcome.ERROR and x.fault]:
             raise faults[0]
         solved = [len(x.actions) for x in done if x.outcome is Outcome.SOLVED]

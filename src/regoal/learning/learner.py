@@ -99,7 +99,7 @@ class Learner:
         """
         size = len(sample.transitions)
         next_value = self._next_values(sample.transitions)
-        self.optimizer.zero_grad(set_to_none=True)
+        self.online.weights.grad = None
         all_errors = torch.zeros(size, device=self.device)
 
         def add(part: slice) -> Tensor:

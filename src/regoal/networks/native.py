@@ -58,6 +58,11 @@ def use_threads(count: int) -> None:
         _pool = ThreadPoolExecutor(count - 1) if count > 1 else None
 
 
+def threads() -> int:
+    """How many shards of a batch run beside each other."""
+    return _threads
+
+
 def fits(weights: Tensor, layout: Layout, batch: Batch) -> bool:
     """Whether the kernel can stand in for the reference on this batch."""
     return len(batch.args) <= MAX_ARGUMENTS and available(weights, layout)
