@@ -66,9 +66,8 @@ class QNetwork(nn.Module):
 def _pairs(f: Tensor, batch: Batch) -> Tensor:
     """[Q, 2D] from embeddings [N, D]: an action's, and the sum of its objects'."""
     objects = f.new_zeros(len(batch.action_counts), f.shape[1])
-    objects = objects.index_add(0, batch.object_instance, f.index_select(0, batch.object_nodes))
-    actions = f.index_select(0, batch.action_nodes)
-    return torch.cat((actions, objects.index_select(0, batch.action_instance)), dim=1)
+    objects = objects.index_add(0, batch.object_instance, f[batch.object_nodes])
+    return torch.cat((f[batch.action_nodes], objects[batch.action_instance]), dim=1)
 
 
 def moved(batch: Batch, device: torch.device) -> Batch:
