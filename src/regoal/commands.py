@@ -389,7 +389,11 @@ class Sweep:
         if self.print_commands:
             print("\n".join(sweep.print_commands(grid)))
             return EXIT_DONE
-        failures = sweep.run_sweep(grid, jobs=self.jobs, tell=lambda x: print(x, flush=True))
+        try:
+            failures = sweep.run_sweep(grid, jobs=self.jobs, tell=lambda x: print(x, flush=True))
+        except (KeyboardInterrupt, SystemExit):
+            print("interrupted; the same command goes on", flush=True)
+            raise
         for failure in failures:
             print(f"regoal: error: {failure}", file=sys.stderr)
         return failures[0].exit_code if failures else EXIT_DONE

@@ -201,8 +201,31 @@ def test_what_does_not_end_is_killed(tmp_path, monkeypatch):
     assert running.run(["never"], log) == -signal.SIGTERM, "nothing starts after a stop"
 
 
-def test_printed_commands_do_the_same_in_a_shell(grid, program, tmp_path):
-    grid_ = grid('[overrides]\ndevice = "it\'s"')
+def test_a_set_that_another_sweep_has_made_meanwhile_is_taken(grid, program, tmp_path):
+    extra = """
+if command == "generate" and options["--split"] == "test":
+    ready = out.parent / "test"
+    ready.mkdir(parents=True)
+    (ready / "domain.pddl").touch()
+"""
+    assert sweep.run_sweep(grid(), tell=lambda _: None, program=program(extra)) == []
+    assert list((tmp_path / "out").rglob("*.tmp")) == []
+
+
+def test_options_in_a_table_are_options(grid):
+    more = (
+        "[overrides]\nthreads = 2\ntemperature.episodes = 50\n[overrides.learning_rate]\nend = 1e-5"
+    )
+    for setting in grid(more).settings:
+        assert setting.overrides == {
+            "threads": 2, "temperature.episodes": 50, "learning_rate.end": 1e-5,
+        }  # fmt: skip
+
+
+def test_printed_commands_do_the_same_in_a_shell(program, tmp_path):
+    path = tmp_path / "sweep.toml"
+    path.write_text(FILE.format(out=str(tmp_path / "it's"), more=""))
+    grid_ = sweep.read_sweep(path)
     lines = sweep.print_commands(grid_, program=program())
     assert lines[0] == "# first, once:"
     assert lines[7] == "# then, in any order:"
@@ -248,6 +271,10 @@ def test_printed_commands_do_the_same_in_a_shell(grid, program, tmp_path):
         (("blocks-l", "Blocks"), "must be a list without repetition"),
         (("laptop", "labtop"), "preset has 'labtop'. Choose from: paper, laptop"),
         (("[3, 4]", "[-1]"), "a seed lies in"),
+        (("preset", "overrides = {threads = -3}\npreset"), "threads = -3 is none that it can have"),
+        (("preset", "overrides = {workers = 'two'}\npreset"), "workers = 'two' is none"),
+        (("preset", "overrides = {workers = 1.0}\npreset"), "workers = 1.0 is none"),
+        (("preset", "overrides = {device = 'gpu'}\npreset"), "device = 'gpu' is none"),
         (("preset", "overrides = {layers = [3]}\npreset"), "override layers = .3. has the wrong"),
     ],
 )

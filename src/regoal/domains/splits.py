@@ -240,6 +240,8 @@ def write_split(domain: str, split: str, out: Path, seed: int = 0) -> list[Path]
     problems = {f"p{i:03}.pddl": x for i, x in enumerate(instances(domain, split, seed), start=1)}
     texts = {"domain.pddl": domain_pddl(domain)}
     texts |= {name: instance.to_pddl() for name, instance in problems.items()}
+    if out.exists() and not out.is_dir():
+        raise UsageError(f"{out} is a file. Give the name of an empty or new folder.")
     out.mkdir(parents=True, exist_ok=True)
     others = sorted(path.name for path in out.glob("*.pddl") if _is_other(path, texts))
     if others:

@@ -11,15 +11,17 @@ What is finished is skipped, what was stopped goes on, and a run that fails stop
     instances_seed = 0    # optional
     [overrides]           # optional: further options of `regoal train`
     layers = 20
+    temperature.episodes = 50
 """
 
 import json
 import os
 import shlex
+import shutil
 import sys
 import time
 import tomllib
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
@@ -34,6 +36,7 @@ from regoal.files import read_bytes
 from regoal.units import duration_text
 
 MOST_MINUTES = 10**6
+MOST_AT_ONCE = 256
 SPLITS = ("train", "validation", "test")
 PROGRAM = (sys.executable, "-m", "regoal.cli")
 
@@ -97,6 +100,7 @@ def read_sweep(path: Path) -> Sweep:
     if unknown := sorted(set(values) - set(_KEYS)):
         raise UsageError(f"{path} has unknown keys: {', '.join(unknown)}.")
     values["domains"] = [str(name).lower() for name in values["domains"]]
+    values["overrides"] = dict(_flat(values.get("overrides", {})))
     for key, kind in (("domains", str), ("hindsight", str), ("seeds", int)):
         _check_items(path, key, values[key], kind)
     _check_values(path, values)
@@ -107,7 +111,7 @@ def read_sweep(path: Path) -> Sweep:
             seed,
             values["preset"],
             values["budget_minutes"],
-            values.get("overrides", {}),
+            values["overrides"],
         )
         for seed in values["seeds"]
         for domain in values["domains"]
@@ -116,6 +120,15 @@ def read_sweep(path: Path) -> Sweep:
     sweep = Sweep(Path(values["out"]), settings, values.get("instances_seed", 0))
     _check_folders(path, sweep)
     return sweep
+
+
+def _flat(table: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    """Options by name, also those that TOML has in a table, as `temperature.episodes = 50`."""
+    for name, value in table.items():
+        if isinstance(value, dict):
+            yield from ((f"{name}.{part}", inner) for part, inner in value.items())
+        else:
+            yield name, value
 
 
 def _toml(path: Path) -> dict[str, Any]:
@@ -140,7 +153,7 @@ def _check_values(path: Path, values: Mapping[str, Any]) -> None:
             TrainConfig(seed=seed)
     except ValueError as error:
         raise UsageError(f"{path}: {error}.") from error
-    for name, value in values.get("overrides", {}).items():
+    for name, value in values["overrides"].items():
         _check_override(path, PRESETS[values["preset"]], name, value)
     minutes = values["budget_minutes"]
     if not 0 < minutes <= MOST_MINUTES:
@@ -156,6 +169,8 @@ def _check_override(path: Path, config: TrainConfig, name: str, value: object) -
     if option not in _OPTIONS:
         raise UsageError(f"{path}: `regoal train` has no option {name!r} to override.")
     if option in _NOT_LEARNING:
+        if value not in _NOT_LEARNING[option] or isinstance(value, bool | float):
+            raise UsageError(f"{path}: the override {name} = {value!r} is none that it can have.")
         return
     whole: Any = getattr(config, option)
     known = getattr(whole, part, None) if part else whole
@@ -250,7 +265,10 @@ def print_commands(sweep: Sweep, *, program: Sequence[str] = ("regoal",)) -> lis
         for split in SPLITS:
             folder = sweep.instances(domain, split)
             if not folder.is_dir():
-                lines.append(_shell(program, _generate_arguments(sweep, domain, split, folder)))
+                unfinished = folder.with_name(f".{split}.tmp")
+                making = _generate_arguments(sweep, domain, split, unfinished)
+                moving = ("mv", str(unfinished), str(folder))
+                lines.append(f"{_shell(program, making)} && {shlex.join(moving)}")
     lines.append("# then, in any order:")
     for setting in waiting:
         steps = [_shell(program, arguments) for arguments in _steps(sweep, setting)]
@@ -274,8 +292,12 @@ _KEYS: dict[str, tuple[type, ...]] = {
 
 
 _SET_BY_SWEEP = frozenset(("seed", "hindsight", "preset", "budget", "name", "out", "resume"))
-_NOT_LEARNING = frozenset(("threads", "workers", "device"))
-_OPTIONS = frozenset(field.name for field in fields(TrainConfig)) | _NOT_LEARNING
+_NOT_LEARNING: dict[str, Collection[object]] = {
+    "threads": range(MOST_AT_ONCE + 1),
+    "workers": range(MOST_AT_ONCE + 1),
+    "device": ("auto", "cpu", "cuda"),
+}
+_OPTIONS = frozenset(field.name for field in fields(TrainConfig)) | _NOT_LEARNING.keys()
 """What may be overridden, less what the sweep sets itself."""
 _CHOICES: dict[str, Collection[str]] = {
     "domains": DOMAINS,
@@ -345,7 +367,12 @@ def _generate(
         log = folder.with_name(f"{split}.log")
         if code := processes.run([*program, *arguments], log):
             return Failure(f"generate {domain} --split {split}", code, log)
-        unfinished.replace(folder)
+        try:
+            unfinished.replace(folder)
+        except OSError:
+            if not folder.is_dir():
+                raise
+            shutil.rmtree(unfinished)  # another sweep was quicker, with the same set
     return None
 
 
