@@ -67,7 +67,7 @@ def test_coverage_table_by_hand(tmp_path):
     assert bold(table) == [("Blocks", 2), ("Gripper-L", 2), ("Total", 2)]
     assert not any("part of the instances" in note for note in table.notes)
     fewer = tables.coverage_table([*runs, run(tmp_path, "state", [3], domain="Gripper_L")])
-    assert "Some method was tested on a part of the instances only: Gripper-L." in fewer.notes
+    assert "Tested on a part of the instances: Gripper-L, state (1 of 3)." in fewer.notes
 
 
 def test_lama_table_and_which_tables_there_are(tmp_path):
@@ -130,8 +130,11 @@ def test_common_table_compares_only_what_all_solve(tmp_path):
         ("Blocks", 5),
         ("Blocks", 6),
     ]
-    none = tables.common_table([run(tmp_path, "lifted", [None]), lama(tmp_path, [6])])
-    assert [row[2:] for row in texts(none)] == [["0", *["-"] * 4]] * 2
+    one = tables.common_table([run(tmp_path, "lifted", [None]), lama(tmp_path, [6])])
+    assert texts(one) == [["Blocks", "lama", "1", "6", "6.0", "6.0", "1.00"]]
+    assert tables.common_table([run(tmp_path, "lifted", [None])]).rows == ()
+    apart = tables.common_table([run(tmp_path, "lifted", [None, 2]), lama(tmp_path, [6, None])])
+    assert [row[2:] for row in texts(apart)] == [["0", *["-"] * 4]] * 2
 
 
 def test_selection_by_coverage_then_length_then_seed(tmp_path):

@@ -113,9 +113,11 @@ def seeds_table(runs: Sequence[RunRecord]) -> Table:
 def common_table(runs: Sequence[RunRecord]) -> Table:
     """Plan lengths and seconds over the instances that every method solved: the fair comparison.
 
-    Raises as `coverage_table`.
+    Methods that solved none of a domain are left out there. Raises as `coverage_table`.
     """
-    results = selected_results(runs)
+    results = {
+        key: found for key, found in selected_results(runs).items() if any(r.solved for r in found)
+    }
     rows: list[tuple[Cell, ...]] = []
     for domain in domain_order(results):
         methods = method_order(key for key in results if key[0] == domain)
@@ -126,7 +128,11 @@ def common_table(runs: Sequence[RunRecord]) -> Table:
         header=("Domain", "Method", "#", "Total", "Median", "Mean", "Seconds"),
         rows=tuple(rows),
         text_columns=2,
-        notes=("A policy's seconds are shared by the problems of its batch.", *_notes(runs)),
+        notes=(
+            "Methods that solved no instance of a domain are left out there.",
+            "A policy's seconds are shared by the problems of its batch.",
+            *_notes(runs),
+        ),
     )
 
 
@@ -273,14 +279,16 @@ def _without_returns(results: Sequence[PlanResult]) -> float:
 
 
 def _unequal_note(results: Results) -> list[str]:
-    """A warning where methods were tested on different numbers of instances of a domain."""
-    sizes: dict[str, set[int]] = defaultdict(set)
-    for domain, method in results:
-        sizes[domain].add(len(results[domain, method]))
-    unequal = [display_name(domain) for domain in domain_order(results) if len(sizes[domain]) > 1]
-    if not unequal:
-        return []
-    return [f"Some method was tested on a part of the instances only: {', '.join(unequal)}."]
+    """A warning where a method was tested on fewer instances of a domain than another."""
+    most: dict[str, int] = defaultdict(int)
+    for (domain, _), found in results.items():
+        most[domain] = max(most[domain], len(found))
+    fewer = [
+        f"{display_name(domain)}, {method} ({len(results[domain, method])} of {most[domain]})"
+        for domain, method in _keys(results)
+        if len(results[domain, method]) < most[domain]
+    ]
+    return [f"Tested on a part of the instances: {'; '.join(fewer)}."] if fewer else []
 
 
 def _number_of_values(runs: Sequence[RunRecord], name: str) -> int:
