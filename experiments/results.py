@@ -1,6 +1,7 @@
 """Collect finished runs under `results/`: `python -m experiments.results RUNS...`.
 
-Each run leaves its configuration, its records and its figure in `results/DOMAIN/METHOD/SEED/`;
+Each finished run of a sweep leaves its configuration, its records and its figure in
+`results/DOMAIN/METHOD/SEED/`, in place of the run that lay there, if any;
 `results/coverage.csv` has a row for each domain and method of all that is there.
 """
 
@@ -14,6 +15,7 @@ from pathlib import Path
 from experiments.words import words
 from regoal.experiments.run_dir import (
     CONFIG,
+    DONE,
     EPISODES,
     RESULTS,
     TEST_CURVE,
@@ -27,6 +29,7 @@ from regoal.files import write_text_atomically
 from regoal.reports.paper import METHODS
 from regoal.reports.plots import plot_run
 from regoal.reports.selection import by_domain_and_method, select_run
+from regoal.reports.tables import SETTINGS
 
 OUT = Path(__file__).parent.parent / "results"
 COLUMNS = (
@@ -36,25 +39,39 @@ COLUMNS = (
 
 
 def main() -> None:
-    """Copy the runs that have test results, then write the table of all."""
+    """Copy the runs that are trained and tested, say so, and write the table of all."""
     for folder in find_runs(words(Path, "runs", __doc__, least="*")):
         run = load_run(folder)
-        if run.results:
-            keep(run, folder)
+        if (folder / DONE).is_file() or run.method == "lama":
+            print(f"{folder}: {keep(run, folder)}")
+        else:
+            print(f"{folder}: not finished, left out")
     runs = [load_run(folder) for folder in find_runs([OUT])]
     write_text_atomically(OUT / "coverage.csv", table(runs))
     print((OUT / "coverage.csv").read_text(encoding="utf-8"), end="")
 
 
-def keep(run: RunRecord, folder: Path) -> None:
-    """Copy what says how a run went; its weights are in the package, if anywhere."""
+def keep(run: RunRecord, folder: Path) -> str:
+    """Copy what says how a run went; its weights are in the package, if anywhere.
+
+    Returns what became of the run that lay there.
+    """
     to = OUT / run.domain / run.method / str(run.seed)
-    to.mkdir(parents=True, exist_ok=True)
+    done = f"kept in {to.relative_to(OUT.parent)}"
+    if to.is_dir():
+        before = load_run(to).config
+        names = [n for n in SETTINGS if before.get(n) != run.config.get(n)]
+        done += " in place of a run with " + (
+            f"other {', '.join(names)}" if names else "its settings"
+        )
+        shutil.rmtree(to)
+    to.mkdir(parents=True)
     for name in (CONFIG, EPISODES, VALIDATION, RESULTS, TEST_CURVE):
         if (folder / name).is_file():
             shutil.copyfile(folder / name, to / name)
     if run.episodes:
         plot_run(run, to / "curves")
+    return done
 
 
 def table(runs: Sequence[RunRecord]) -> str:
