@@ -42,7 +42,7 @@ PROBLEMS = {
 SETTINGS = (
     *("--layers", "2", "--embedding-size", "16", "--updates", "4", "--batch-size", "4"),
     *("--horizon", "8", "--replay-capacity", "80", "--validate-every", "2", "--patience", "0"),
-    *("--validation-steps", "5", "--threads", "1"),
+    *("--validation-steps", "5", "--threads", "2"),
 )
 
 
