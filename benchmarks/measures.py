@@ -40,8 +40,8 @@ class Measure:
 
 
 ENCODE_AGAIN = "encode_state_again"
-GREEDY_ROUNDS = 900
-"""Rounds of messages in each problem's greedy execution: 30 actions with 30 layers, 9 with 100."""
+GREEDY_ROUNDS = 600
+"""Rounds of messages in each problem's greedy execution: 20 actions with 30 layers, 6 with 100."""
 MEASURES = (
     Measure("optimisation_step", "s", lambda stack, turn: stack.optimise(turn)),
     Measure("exploration_step", "s", lambda stack, turn: stack.explore(10)),
