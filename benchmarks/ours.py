@@ -2,14 +2,15 @@
 
 import os
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 
 import numpy as np
 import torch
 
 from benchmarks.work import UNIFORM, Timed, Work, actions_of, finish
-from regoal.evaluation.execution import Execution, execute
+from regoal.evaluation.execution import execute
 from regoal.evaluation.side_by_side import execute_side_by_side, most_processes
 from regoal.learning.dqn import Streams, train
 from regoal.learning.learner import Learner
@@ -21,7 +22,7 @@ from regoal.networks.q_network import QNetwork
 from regoal.networks.relations import relations_of
 from regoal.planning.goals import Goal
 from regoal.planning.schema import schema_of
-from regoal.planning.task import State, Task
+from regoal.planning.task import State
 
 
 class Ours:
@@ -99,10 +100,7 @@ class Ours:
         network.weights.data.add_(noise, alpha=0.05)
         network.to(self.device)
         encoder = Encoder(self.relations)
-
-        def run(tasks: Sequence[Task], stop: Callable[[], bool]) -> Iterator[Execution]:
-            return execute(network, encoder, tasks, layers=self.layers, max_steps=steps, stop=stop)
-
+        run = partial(execute, network, encoder, layers=self.layers, max_steps=steps)
         start = time.perf_counter()
         processes = most_processes(network)
         ended = list(execute_side_by_side(run, self.work.test_tasks, processes=processes))

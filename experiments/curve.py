@@ -5,12 +5,12 @@ benchmark's test problems without cycle avoidance, and writes `test_curve.jsonl`
 folder, a line a policy. `regoal report` then draws it.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 
 from experiments.lama import test_problems
 from experiments.words import words
-from regoal.evaluation.execution import Execution, Visited, execute
+from regoal.evaluation.execution import Visited, execute
 from regoal.evaluation.results import Outcome
 from regoal.evaluation.side_by_side import execute_side_by_side, most_processes
 from regoal.experiments.run_dir import (
@@ -24,7 +24,7 @@ from regoal.experiments.run_dir import (
 )
 from regoal.networks import native
 from regoal.networks.policy_file import load_policy, policy_encoder
-from regoal.planning.task import Task, load_domain, load_task
+from regoal.planning.task import load_domain, load_task
 from regoal.threads import free_threads
 
 
@@ -46,12 +46,9 @@ def tested(path: Path, problems: Path) -> JsonObject:
     policy, domain = load_policy(path), load_domain(problems / "domain.pddl")
     encoder, _ = policy_encoder(policy, domain)
     tasks = [load_task(domain, file) for file in sorted(problems.glob("p*.pddl"))]
-
-    def run(some: Sequence[Task], stop: Callable[[], bool]) -> Iterator[Execution]:
-        layers, visited = policy.layers, Visited.ALLOWED
-        return execute(policy.network, encoder, some, layers=layers, visited=visited, stop=stop)
-
-    ended = execute_side_by_side(run, tasks, processes=most_processes(policy.network))
+    network, visited = policy.network, Visited.ALLOWED
+    run = partial(execute, network, encoder, layers=policy.layers, visited=visited)
+    ended = execute_side_by_side(run, tasks, processes=most_processes(network))
     solved = sum(x.outcome is Outcome.SOLVED for _, x in ended)
     return {"episode": policy.facts["episode"], "solved": solved, "problems": len(tasks)}
 

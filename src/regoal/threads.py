@@ -7,6 +7,8 @@ from regoal.errors import UsageError
 
 MOST = 8
 """More shards of a batch than this are too small to gain from."""
+MOST_THREADS = 256
+"""Threads or workers that can be asked for."""
 
 
 class ProcessGroup(NamedTuple):

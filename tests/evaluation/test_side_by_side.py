@@ -45,6 +45,14 @@ def run(several, policy):
     return start
 
 
+def solved_by(task, action):
+    """The end of an execution with one action."""
+    actions = [SimpleNamespace(name=action, objects=())]
+    return SimpleNamespace(
+        task=task, outcome=Outcome.SOLVED, actions=actions, returns=0, seconds=0.0, fault=None
+    )
+
+
 @pytest.fixture(autouse=True)
 def _nothing_left():
     yield
@@ -63,19 +71,15 @@ def test_processes_find_what_one_finds(several, run, processes):
 
 
 def test_processes_work_beside_each_other(several):
-    seen = {os.getpid()}
-
     def run(tasks, stop):
         time.sleep(0.2)
         for task in tasks:
-            actions = [SimpleNamespace(name=str(os.getpid()), objects=())]
-            yield SimpleNamespace(task=task, outcome=Outcome.SOLVED, actions=actions, returns=0,
-                                  seconds=0.0, fault=None)  # fmt: skip
+            yield solved_by(task, str(os.getpid()))
 
     sizes = {}
     for task, ended in execute_side_by_side(run, several, processes=3):
         sizes.setdefault(ended.actions[0].name, []).append(len(task.objects))
-    assert str(seen.pop()) not in sizes
+    assert str(os.getpid()) not in sizes
     assert sorted(sizes.values()) == [[6, 3], [7, 4], [8, 5, 2]]
 
 
@@ -112,7 +116,7 @@ def endless(tasks, stop, first=()):
 
 def test_stop_is_asked_here(several, run):
     def some(tasks, stop):
-        return endless(tasks, stop, first=run(tasks[:1], stop))
+        return endless(tasks, stop, first=run(tasks[:1], stop=stop))
 
     found = []
     start = time.monotonic()
@@ -124,7 +128,7 @@ def test_stop_is_asked_here(several, run):
 
 def test_processes_end_with_whoever_wants_no_more(several, run):
     def some(tasks, stop):
-        return endless(tasks, stop, first=run(tasks[:1], stop))
+        return endless(tasks, stop, first=run(tasks[:1], stop=stop))
 
     found = execute_side_by_side(some, several, processes=2)
     next(found)
@@ -162,9 +166,7 @@ def test_a_process_has_one_thread(several, threads):
 
     def run(tasks, stop):
         for task in tasks:
-            actions = [SimpleNamespace(name=str(native.threads()), objects=())]
-            yield SimpleNamespace(task=task, outcome=Outcome.SOLVED, actions=actions, returns=0,
-                                  seconds=0.0, fault=None)  # fmt: skip
+            yield solved_by(task, str(native.threads()))
 
     ended = dict(execute_side_by_side(run, several, processes=2))
     assert {x.actions[0].name for x in ended.values()} == {"1"}

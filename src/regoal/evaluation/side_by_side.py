@@ -12,7 +12,7 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from regoal.errors import RegoalError
 from regoal.evaluation.execution import Execution
@@ -25,8 +25,12 @@ from regoal.stopping import end_with_parent
 POLL_S = 0.05
 """Seconds between two questions whether to stop, while nothing ends."""
 
-Run = Callable[[Sequence[Task], Callable[[], bool]], Iterator[Execution]]
-"""Runs tasks to their end, or until what it asks is true."""
+
+class Run(Protocol):
+    """`execute` with everything said but the tasks and when to stop."""
+
+    def __call__(self, tasks: Sequence[Task], *, stop: Callable[[], bool]) -> Iterator[Execution]:
+        """Each task as it ends."""
 
 
 class Ended(NamedTuple):
@@ -61,7 +65,7 @@ def execute_side_by_side(
     """
     children = _begun(run, tasks, min(processes, len(tasks)))
     if not children:
-        yield from ((x.task, _ended(x)) for x in run(tasks, stop))
+        yield from ((x.task, _ended(x)) for x in run(tasks, stop=stop))
         return
     try:
         yield from _collected(children, tasks, stop)
@@ -135,7 +139,7 @@ def _work(run: Run, tasks: Sequence[Task], mine: Sequence[int], sender: Connecti
     numbers = {tasks[i]: i for i in mine}
     problem: Exception | None = None
     try:
-        for execution in run([tasks[i] for i in mine], lambda: False):
+        for execution in run([tasks[i] for i in mine], stop=lambda: False):
             sender.send((numbers[execution.task], _ended(execution)))
     except (RegoalError, MemoryError) as error:
         problem = error

@@ -141,7 +141,7 @@ def solve(policy: Policy, encoder: Encoder, task: Task, settings: TestSettings) 
     if impossible := impossible_goals(task):
         what = " ".join(impossible[:3]) + (" and others" if impossible[3:] else "")
         return Attempt(None, f"the goal asks for {what}, which no action brings about", 0.0)
-    [execution] = _executions(policy, encoder, settings, [task], lambda: False)
+    [execution] = _executions(policy, encoder, settings, [task], stop=lambda: False)
     if execution.fault is not None:
         raise execution.fault
     if execution.outcome is Outcome.MEMORY_LIMIT:
@@ -164,6 +164,7 @@ def _executions(
     encoder: Encoder,
     settings: TestSettings,
     tasks: Sequence[Task],
+    *,
     stop: Callable[[], bool],
 ) -> Iterator[Execution]:
     return execute(

@@ -42,9 +42,7 @@ from regoal.networks.q_network import QNetwork
 from regoal.networks.relations import relations_of
 from regoal.planning.schema import Schema
 from regoal.planning.task import Task
-from regoal.threads import process_group
-
-MOST_THREADS = 256
+from regoal.threads import MOST_THREADS, process_group
 
 
 def run_training(settings: RunSettings, tell: Tell) -> RunSummary:

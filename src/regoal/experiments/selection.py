@@ -5,14 +5,15 @@ plans in total; of equal ones a random one.
 """
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, fields
+from functools import partial
 
 import numpy as np
 
 from regoal.config import TrainConfig
 from regoal.errors import UsageError
-from regoal.evaluation.execution import Execution, execute
+from regoal.evaluation.execution import execute
 from regoal.evaluation.results import Outcome
 from regoal.evaluation.side_by_side import execute_side_by_side, most_processes
 from regoal.learning.parallel import ALONE, Workers
@@ -83,11 +84,8 @@ def validate(
     equal = sum(len(task.objects) == len(by_size[0].objects) for task in tasks)
     first = max(equal, math.ceil(len(tasks) * FIRST))
     processes = most_processes(network) if workers.count == 1 else 1
-
-    def run(some: Sequence[Task], stop: Callable[[], bool]) -> Iterator[Execution]:
-        layers, steps = config.layers, config.validation_steps
-        return execute(network, encoder, some, layers=layers, max_steps=steps, stop=stop)
-
+    layers, steps = config.layers, config.validation_steps
+    run = partial(execute, network, encoder, layers=layers, max_steps=steps)
     for part in (range(first), range(first, len(tasks))):
         mine = [by_size[i].renewed() for i in part[workers.rank :: workers.count]]
         done = [x for _, x in execute_side_by_side(run, mine, processes=processes, stop=stop)]

@@ -33,10 +33,10 @@ from regoal.errors import UsageError
 from regoal.experiments.processes import Processes
 from regoal.experiments.run_dir import DONE, RESULTS, JsonObject, read_json, write_json
 from regoal.files import read_bytes
+from regoal.threads import MOST_THREADS
 from regoal.units import duration_text
 
 MOST_MINUTES = 10**6
-MOST_AT_ONCE = 256
 SPLITS = ("train", "validation", "test")
 PROGRAM = (sys.executable, "-m", "regoal.cli")
 
@@ -293,8 +293,8 @@ _KEYS: dict[str, tuple[type, ...]] = {
 
 _SET_BY_SWEEP = frozenset(("seed", "hindsight", "preset", "budget", "name", "out", "resume"))
 _NOT_LEARNING: dict[str, Collection[object]] = {
-    "threads": range(MOST_AT_ONCE + 1),
-    "workers": range(MOST_AT_ONCE + 1),
+    "threads": range(MOST_THREADS + 1),
+    "workers": range(MOST_THREADS + 1),
     "device": ("auto", "cpu", "cuda"),
 }
 _OPTIONS = frozenset(field.name for field in fields(TrainConfig)) | _NOT_LEARNING.keys()
