@@ -40,14 +40,16 @@ class Measure:
 
 
 ENCODE_AGAIN = "encode_state_again"
-GREEDY_ROUNDS = 600
-"""Rounds of messages in each problem's greedy execution: 20 actions with 30 layers, 6 with 100."""
+GREEDY_ACTIONS = {30: 30}
+"""Actions of each problem's greedy execution by the number of layers; else few, as theirs takes a
+minute for nine each with 100 layers."""
+FEW_ACTIONS = 5
 MEASURES = (
     Measure("optimisation_step", "s", lambda stack, turn: stack.optimise(turn)),
     Measure("exploration_step", "s", lambda stack, turn: stack.explore(10)),
     Measure(
         "greedy_steps_per_second", "1/s",
-        lambda stack, turn: stack.greedy(GREEDY_ROUNDS // stack.layers),
+        lambda stack, turn: stack.greedy(GREEDY_ACTIONS.get(stack.layers, FEW_ACTIONS)),
         per_second=True, search=lambda stack, turn: stack.greedy(3),
     ),
     Measure("encode_state", "s", lambda stack, turn: stack.encode()),
