@@ -101,6 +101,9 @@ class TrainConfig:
     bound_targets: bool = False
     """Keep targets within what is known of Q*: no better than the steps that are certainly needed,
     no worse than the way to the goal that was found (not in the paper; docs/deviations.md)."""
+    divide_sum: bool = False
+    """Learn the readout's weights of the sum over objects for that sum divided by about as many as
+    the largest training problem has (not in the paper; docs/deviations.md)."""
     average: float = 0.0
     """How much of the averaged weights stays in an optimisation step; they make the policy. 0 takes
     the last weights instead, as in the paper."""
@@ -148,6 +151,7 @@ LAPTOP = TrainConfig(
     ladder=True,
     learn_dead_ends=True,
     bound_targets=True,
+    divide_sum=True,
     replay_capacity=5000,
     average=0.995,
     patience=3,

@@ -395,6 +395,35 @@ def test_readout_is_of_the_action_and_the_sum_of_the_objects(tasks, encoders, po
     assert (first - second).abs().max() > 1e-4
 
 
+def test_a_divided_sum_and_plain_weights_give_the_very_same_values(tasks, encoders, policy):
+    encoder, task = encoders["blocks"], tasks["blocks"]["three"]
+    batch = encoder.batch([(task.initial_state, task.goal)])
+    network = policy(encoder.relations)
+    (undivided,) = network.q_values(batch, 2)
+    network.sum_divisor = 8
+    (q,) = network.q_values(batch, 2)
+    assert (q - undivided).abs().max() > 1e-3
+    plain = QNetwork(encoder.relations, network.layout.size, seed=0)
+    with torch.no_grad():
+        plain.weights.copy_(network.plain_weights())
+    assert torch.equal(plain.q_values(batch, 2)[0], q)
+    assert torch.equal(network.without_silent_relations().q_values(batch, 2)[0], q)
+
+
+def test_the_gradient_of_a_divided_sum(tasks, encoders, policy):
+    encoder, task = encoders["blocks"], tasks["blocks"]["three"]
+    batch = encoder.batch([(task.initial_state, task.goal)])
+    network, plain = policy(encoder.relations).double(), policy(encoder.relations).double()
+    network.sum_divisor = 4
+    with torch.no_grad():
+        plain.weights.copy_(network.plain_weights())
+    for each in (network, plain):
+        each(batch, [2])[0].sum().backward()
+    expected = plain.weights.grad.clone()
+    plain.layout.part(expected, "readout.weight_in")[plain.layout.size :] /= 4
+    torch.testing.assert_close(network.weights.grad, expected, rtol=1e-12, atol=1e-12)
+
+
 def test_the_same_seed_gives_the_same_weights(relations):
     one, same, other = (QNetwork(relations["blocks"], 16, seed=s).weights for s in (1, 1, 2))
     assert torch.equal(one, same)

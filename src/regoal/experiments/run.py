@@ -31,7 +31,7 @@ from regoal.experiments.selection import Standing, validate
 from regoal.experiments.workers import together
 from regoal.learning.checkpoint import Checkpoint, Training, read_checkpoint, save_checkpoint
 from regoal.learning.dqn import EpisodeStats, Streams, train
-from regoal.learning.learner import Learner
+from regoal.learning.learner import Learner, sum_divisor
 from regoal.learning.parallel import Workers
 from regoal.learning.replay import Replay
 from regoal.networks import gpu, native
@@ -112,7 +112,8 @@ def _prepared(settings: RunSettings, inputs: Inputs, tell: Tell, workers: Worker
     """The run at its beginning, or at its last checkpoint."""
     config, out = settings.config, settings.out
     relations = relations_of(inputs.schema)
-    network = QNetwork(relations, config.embedding_size, seed=config.seed)
+    divisor = sum_divisor(inputs.tasks) if config.divide_sum else 1
+    network = QNetwork(relations, config.embedding_size, seed=config.seed, sum_divisor=divisor)
     network.to(_device(settings))
     training = Training(
         inputs.tasks,

@@ -16,11 +16,21 @@ from regoal.networks.rgnn import apply_mlp, check_depths, embed
 class QNetwork(nn.Module):
     """The relational network and its readout. Same seed, same weights."""
 
-    def __init__(self, relations: Sequence[Relation], embedding_size: int, *, seed: int) -> None:
+    def __init__(
+        self,
+        relations: Sequence[Relation],
+        embedding_size: int,
+        *,
+        seed: int,
+        sum_divisor: int = 1,
+    ) -> None:
         super().__init__()
         self.relations = tuple(relations)
         self.layout = Layout(tuple(r.arity for r in self.relations), embedding_size)
         self.weights = nn.Parameter(self.layout.initial(seed))
+        self.sum_divisor = sum_divisor
+        """What the readout divides the sum over objects by. Weights divided instead give the same
+        values, but learn at another rate."""
 
     def forward(self, batch: Batch, depths: Sequence[int]) -> list[Tensor]:
         """Q-values [Q] of all actions of the batch, read out after each depth in `depths`.
@@ -42,11 +52,25 @@ class QNetwork(nn.Module):
         with torch.inference_mode():
             return list(self(batch, [layers])[0].cpu().split(batch.action_counts))
 
+    def plain_weights(self) -> Tensor:
+        """A copy of the weights, on the CPU, that give the same values without a divisor.
+
+        The very same where the divisor is a power of two.
+        """
+        weights = self.weights.detach().cpu().clone()
+        self.layout.part(weights, "readout.weight_in")[self.layout.size :] /= self.sum_divisor
+        return weights
+
     def without_silent_relations(self) -> "QNetwork":
         """The same network without the relations whose messages' weights are all zero."""
         numbers = range(len(self.relations))
         kept = [i for i in numbers if bool(self.layout.part(self.weights, _last(i)).any())]
-        smaller = QNetwork([self.relations[i] for i in kept], self.layout.size, seed=0)
+        smaller = QNetwork(
+            [self.relations[i] for i in kept],
+            self.layout.size,
+            seed=0,
+            sum_divisor=self.sum_divisor,
+        )
         ours = self.layout.parts(self.weights.detach())
         with torch.no_grad():
             for name, part in smaller.layout.parts(smaller.weights).items():
@@ -60,7 +84,12 @@ class QNetwork(nn.Module):
 
     def _values(self, pairs: Tensor) -> Tensor:
         """[Q] from [Q, 2D], an action's embedding and the sum of its objects'."""
-        return apply_mlp(self.layout.mlp(self.weights, "readout"), pairs).squeeze(1)
+        readout = self.layout.mlp(self.weights, "readout")
+        if self.sum_divisor != 1:
+            of_action, of_sum = readout.weight_in.tensor_split(2)
+            rows = torch.cat((of_action, of_sum / self.sum_divisor))
+            readout = readout._replace(weight_in=rows)
+        return apply_mlp(readout, pairs).squeeze(1)
 
 
 def _pairs(f: Tensor, batch: Batch) -> Tensor:
