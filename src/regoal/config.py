@@ -102,8 +102,8 @@ class TrainConfig:
     """Keep targets within what is known of Q*: no better than the steps that are certainly needed,
     no worse than the way to the goal that was found (not in the paper; docs/deviations.md)."""
     divide_sum: bool = False
-    """Learn the readout's weights of the sum over objects for that sum divided by about as many as
-    the largest training problem has (not in the paper; docs/deviations.md)."""
+    """Divide the readout's sum over objects by their number, or by that of the largest training
+    problem where it is greater (not in the paper; docs/deviations.md)."""
     average: float = 0.0
     """How much of the averaged weights stays in an optimisation step; they make the policy. 0 takes
     the last weights instead, as in the paper."""

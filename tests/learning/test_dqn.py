@@ -7,13 +7,10 @@ import os
 import random
 import subprocess
 import sys
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import torch
-from hypothesis import given
-from hypothesis import strategies as st
 
 import regoal.learning.dqn
 from regoal.config import Decay, TrainConfig
@@ -21,7 +18,7 @@ from regoal.evaluation.execution import execute
 from regoal.evaluation.results import Outcome
 from regoal.learning import td_learning
 from regoal.learning.dqn import Streams, train
-from regoal.learning.learner import Learner, sum_divisor
+from regoal.learning.learner import Learner
 from regoal.learning.replay import Replay, Sample
 from regoal.learning.trajectory import Transition
 from regoal.networks.encoding import Encoder
@@ -114,26 +111,6 @@ def test_averaged_weights_follow_the_online_ones(relations, policy, sample):
     trained = learner.trained_weights()
     kept = trained != 0  # all but the relations that the sample does not have
     assert torch.equal(trained[kept], learner.averaged.weights[kept])
-
-
-def test_trained_weights_are_plain(learner, sample):
-    learner.update(sample, depth=2)
-    undivided = learner.trained_weights()
-    learner.online.sum_divisor = 4
-    divided, layout = learner.trained_weights(), learner.online.layout
-    of_action, of_sum = layout.part(undivided, "readout.weight_in").split(layout.size)
-    expected = torch.cat((of_action, of_sum / 4))
-    assert torch.equal(layout.part(divided, "readout.weight_in"), expected)
-    layout.part(divided, "readout.weight_in")[:] = layout.part(undivided, "readout.weight_in")
-    assert torch.equal(divided, undivided)
-
-
-@given(st.lists(st.integers(0, 300), min_size=1, max_size=4))
-def test_the_sum_is_divided_by_a_power_of_two_from_the_most_objects_on(sizes):
-    divisor = sum_divisor([SimpleNamespace(objects=range(size)) for size in sizes])
-    most = max(1, *sizes)
-    assert most <= divisor < 2 * most
-    assert divisor.bit_count() == 1
 
 
 def test_without_averages_the_policy_is_the_online_network(learner):

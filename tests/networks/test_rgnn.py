@@ -376,16 +376,20 @@ def test_one_round_by_hand():
     assert found[0].tolist() == pytest.approx(expected.tolist(), rel=1e-12)
 
 
-def test_readout_is_of_the_action_and_the_sum_of_the_objects(tasks, encoders, policy):
+@pytest.mark.parametrize(("most_objects", "divisor"), [(0, 1), (2, 3), (3, 3), (8, 8)])
+def test_readout_is_of_the_action_and_the_sum_of_the_objects(
+    most_objects, divisor, tasks, encoders, policy
+):
     encoder = encoders["blocks"]
     task = tasks["blocks"]["three"]
     network = policy(encoder.relations).double()
+    network.most_objects = most_objects
     batch = encoder.batch([(task.initial_state, task.goal)])
     (f,) = rgnn.embed_reference(network.weights.detach(), network.layout, batch, [2])
     parts = network.layout.parts(network.weights.detach())
     readout = MLP(*(parts[f"readout.{field}"] for field in MLP._fields))
     expected = [
-        rgnn.apply_mlp(readout, torch.cat((f[node], f[:3].sum(dim=0)))[None]).item()
+        rgnn.apply_mlp(readout, torch.cat((f[node], f[:3].sum(dim=0) / divisor))[None]).item()
         for node in (3, 4)
     ]
     (q,) = network.q_values(batch, 2)
@@ -393,35 +397,6 @@ def test_readout_is_of_the_action_and_the_sum_of_the_objects(tasks, encoders, po
     first, second = network(batch, [1, 2])
     assert second.tolist() == pytest.approx(expected, rel=1e-10)
     assert (first - second).abs().max() > 1e-4
-
-
-def test_a_divided_sum_and_plain_weights_give_the_very_same_values(tasks, encoders, policy):
-    encoder, task = encoders["blocks"], tasks["blocks"]["three"]
-    batch = encoder.batch([(task.initial_state, task.goal)])
-    network = policy(encoder.relations)
-    (undivided,) = network.q_values(batch, 2)
-    network.sum_divisor = 8
-    (q,) = network.q_values(batch, 2)
-    assert (q - undivided).abs().max() > 1e-3
-    plain = QNetwork(encoder.relations, network.layout.size, seed=0)
-    with torch.no_grad():
-        plain.weights.copy_(network.plain_weights())
-    assert torch.equal(plain.q_values(batch, 2)[0], q)
-    assert torch.equal(network.without_silent_relations().q_values(batch, 2)[0], q)
-
-
-def test_the_gradient_of_a_divided_sum(tasks, encoders, policy):
-    encoder, task = encoders["blocks"], tasks["blocks"]["three"]
-    batch = encoder.batch([(task.initial_state, task.goal)])
-    network, plain = policy(encoder.relations).double(), policy(encoder.relations).double()
-    network.sum_divisor = 4
-    with torch.no_grad():
-        plain.weights.copy_(network.plain_weights())
-    for each in (network, plain):
-        each(batch, [2])[0].sum().backward()
-    expected = plain.weights.grad.clone()
-    plain.layout.part(expected, "readout.weight_in")[plain.layout.size :] /= 4
-    torch.testing.assert_close(network.weights.grad, expected, rtol=1e-12, atol=1e-12)
 
 
 def test_the_same_seed_gives_the_same_weights(relations):

@@ -4,6 +4,7 @@ Nothing but the budget depends on the clock, so that one seed gives one policy.
 """
 
 import contextlib
+import copy
 import hashlib
 import math
 import time
@@ -31,7 +32,7 @@ from regoal.experiments.selection import Standing, validate
 from regoal.experiments.workers import together
 from regoal.learning.checkpoint import Checkpoint, Training, read_checkpoint, save_checkpoint
 from regoal.learning.dqn import EpisodeStats, Streams, train
-from regoal.learning.learner import Learner, sum_divisor
+from regoal.learning.learner import Learner
 from regoal.learning.parallel import Workers
 from regoal.learning.replay import Replay
 from regoal.networks import gpu, native
@@ -112,8 +113,8 @@ def _prepared(settings: RunSettings, inputs: Inputs, tell: Tell, workers: Worker
     """The run at its beginning, or at its last checkpoint."""
     config, out = settings.config, settings.out
     relations = relations_of(inputs.schema)
-    divisor = sum_divisor(inputs.tasks) if config.divide_sum else 1
-    network = QNetwork(relations, config.embedding_size, seed=config.seed, sum_divisor=divisor)
+    most = max(len(task.objects) for task in inputs.tasks) if config.divide_sum else 0
+    network = QNetwork(relations, config.embedding_size, seed=config.seed, most_objects=most)
     network.to(_device(settings))
     training = Training(
         inputs.tasks,
@@ -319,7 +320,7 @@ class _Run:
         best, config = self.standing.best, self.config
         assert best is not None
         assert self.best_weights is not None
-        network = QNetwork(self.network.relations, config.embedding_size, seed=0)
+        network = copy.deepcopy(self.network).cpu()
         with torch.no_grad():
             network.weights.copy_(self.best_weights)
         network = network.without_silent_relations()

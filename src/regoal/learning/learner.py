@@ -18,21 +18,11 @@ from regoal.learning.trajectory import Transition
 from regoal.networks.encoding import Encoder
 from regoal.networks.q_network import QNetwork
 from regoal.planning.goals import Goal
-from regoal.planning.task import State, Task
+from regoal.planning.task import State
 
 T = TypeVar("T")
 
 log = logging.getLogger(__name__)
-
-
-def sum_divisor(tasks: Sequence[Task]) -> int:
-    """The least power of two that is no smaller than the objects of the largest task.
-
-    The sum over so many embeddings is that much larger than the action's own embedding beside it.
-    A step of the optimiser then moves all values of a state up or down by more than they differ.
-    """
-    most = max(1, *(len(task.objects) for task in tasks))
-    return 1 << (most - 1).bit_length()
 
 
 class Learner:
@@ -77,12 +67,12 @@ class Learner:
         self._target_values.clear()
 
     def trained_weights(self) -> Tensor:
-        """The policy's plain weights, zero for the relations that no update has touched yet.
+        """A copy of the policy's weights, zero for the relations that no update has touched yet.
 
-        They lie on the CPU. The random weights of the others would only disturb: think of goals
+        It lies on the CPU. The random weights of the others would only disturb: think of goals
         with predicates that no training goal has.
         """
-        weights, layout = self.averaged.plain_weights(), self.online.layout
+        weights, layout = self.averaged.weights.detach().cpu().clone(), self.online.layout
         moments = self.optimizer.state[self.online.weights].get("exp_avg_sq")
         for i in range(len(layout.arities)):
             touched = moments is not None and layout.part(moments, f"message.{i}.bias_out").any()

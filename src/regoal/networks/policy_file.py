@@ -56,6 +56,7 @@ def save_policy(path: Path, policy: Policy) -> None:
         "fingerprint": policy.schema.fingerprint(),
         "relations": [list(relation) for relation in network.relations],
         "embedding_size": network.layout.size,
+        "most_objects": network.most_objects,
         "layers": policy.layers,
         "training": policy.facts,
     }
@@ -73,6 +74,7 @@ def load_policy(path: Path) -> Policy:
         schema = _schema(facts["schema"])
         relations = tuple(Relation(str(k), str(n), int(a)) for k, n, a in facts["relations"])
         size, layers = int(facts["embedding_size"]), int(facts["layers"])
+        most_objects = max(int(facts.get("most_objects", 0)), 0)  # older policies: the plain sum
         training = dict(facts["training"])
     except (UsageError, ArithmeticError, LookupError, TypeError, ValueError) as error:
         raise UsageError(f"{path} does not describe a policy ({error!r}); use another copy.") from (
@@ -82,6 +84,7 @@ def load_policy(path: Path) -> Policy:
     if not (different and possible.issuperset(relations) and 1 <= layers <= MOST_LAYERS):
         raise UsageError(f"{path} is no sound policy: its network does not suit its domain.")
     network = _network(path, relations, size, tensors)
+    network.most_objects = most_objects
     return Policy(network, schema, layers, training, short_digest(path))
 
 

@@ -1,4 +1,8 @@
-"""Q(s, a, g) = MLP(f(o_a), Σ_o f(o)) for all applicable actions (paper, "Q-value Predictions")."""
+"""Q(s, a, g) = MLP(f(o_a), Σ_o f(o)) for all applicable actions (paper, "Q-value Predictions").
+
+A network may divide the sum by max(n, m), for a state of n objects and a fixed m. Up to m objects
+it is the same function with other weights, beyond it the mean, which does not grow with n.
+"""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -22,15 +26,14 @@ class QNetwork(nn.Module):
         embedding_size: int,
         *,
         seed: int,
-        sum_divisor: int = 1,
+        most_objects: int = 0,
     ) -> None:
         super().__init__()
         self.relations = tuple(relations)
         self.layout = Layout(tuple(r.arity for r in self.relations), embedding_size)
         self.weights = nn.Parameter(self.layout.initial(seed))
-        self.sum_divisor = sum_divisor
-        """What the readout divides the sum over objects by. Weights divided instead give the same
-        values, but learn at another rate."""
+        self.most_objects = most_objects
+        """m in the module's description; 0 takes the sum as it is, as the paper does."""
 
     def forward(self, batch: Batch, depths: Sequence[int]) -> list[Tensor]:
         """Q-values [Q] of all actions of the batch, read out after each depth in `depths`.
@@ -41,25 +44,20 @@ class QNetwork(nn.Module):
         if gpu.available(self.weights, self.layout):
             check_depths(depths)
             pairs = gpu.read(self.weights, self.layout, batch, depths)
+            if self.most_objects:
+                size = self.layout.size
+                shares = self._shares(batch)[batch.action_instance].to(pairs.device)
+                pairs = torch.cat((pairs[..., :size], pairs[..., size:] * shares[:, None]), dim=-1)
             return list(self._values(pairs.flatten(0, 1)).view(pairs.shape[:2]).unbind())
         batch = moved(batch, self.weights.device)
         embeddings = embed(self.weights, self.layout, batch, depths)
-        values = self._values(torch.cat([_pairs(f, batch) for f in embeddings]))
+        values = self._values(torch.cat([self._pairs(f, batch) for f in embeddings]))
         return list(values.view(len(embeddings), -1).unbind())
 
     def q_values(self, batch: Batch, layers: int) -> list[Tensor]:
         """Q-values [actions] of each instance, on the CPU, after `layers` rounds; no gradients."""
         with torch.inference_mode():
             return list(self(batch, [layers])[0].cpu().split(batch.action_counts))
-
-    def plain_weights(self) -> Tensor:
-        """A copy of the weights, on the CPU, that give the same values without a divisor.
-
-        The very same where the divisor is a power of two.
-        """
-        weights = self.weights.detach().cpu().clone()
-        self.layout.part(weights, "readout.weight_in")[self.layout.size :] /= self.sum_divisor
-        return weights
 
     def without_silent_relations(self) -> "QNetwork":
         """The same network without the relations whose messages' weights are all zero."""
@@ -69,7 +67,7 @@ class QNetwork(nn.Module):
             [self.relations[i] for i in kept],
             self.layout.size,
             seed=0,
-            sum_divisor=self.sum_divisor,
+            most_objects=self.most_objects,
         )
         ours = self.layout.parts(self.weights.detach())
         with torch.no_grad():
@@ -82,21 +80,22 @@ class QNetwork(nn.Module):
                     part.copy_(ours[name])
         return smaller
 
+    def _pairs(self, f: Tensor, batch: Batch) -> Tensor:
+        """[Q, 2D] from embeddings [N, D]: an action's, and the sum of its objects'."""
+        objects = f.new_zeros(len(batch.action_counts), f.shape[1])
+        objects = objects.index_add(0, batch.object_instance, f[batch.object_nodes])
+        if self.most_objects:
+            objects = objects * self._shares(batch)[:, None]
+        return torch.cat((f[batch.action_nodes], objects[batch.action_instance]), dim=1)
+
+    def _shares(self, batch: Batch) -> Tensor:
+        """[B] what the sum over each instance's objects is multiplied by."""
+        objects = torch.bincount(batch.object_instance, minlength=len(batch.action_counts))
+        return objects.clamp(min=self.most_objects).to(self.weights.dtype).reciprocal()
+
     def _values(self, pairs: Tensor) -> Tensor:
         """[Q] from [Q, 2D], an action's embedding and the sum of its objects'."""
-        readout = self.layout.mlp(self.weights, "readout")
-        if self.sum_divisor != 1:
-            of_action, of_sum = readout.weight_in.tensor_split(2)
-            rows = torch.cat((of_action, of_sum / self.sum_divisor))
-            readout = readout._replace(weight_in=rows)
-        return apply_mlp(readout, pairs).squeeze(1)
-
-
-def _pairs(f: Tensor, batch: Batch) -> Tensor:
-    """[Q, 2D] from embeddings [N, D]: an action's, and the sum of its objects'."""
-    objects = f.new_zeros(len(batch.action_counts), f.shape[1])
-    objects = objects.index_add(0, batch.object_instance, f[batch.object_nodes])
-    return torch.cat((f[batch.action_nodes], objects[batch.action_instance]), dim=1)
+        return apply_mlp(self.layout.mlp(self.weights, "readout"), pairs).squeeze(1)
 
 
 def moved(batch: Batch, device: torch.device) -> Batch:
