@@ -151,7 +151,6 @@ LAPTOP = TrainConfig(
     ladder=True,
     learn_dead_ends=True,
     bound_targets=True,
-    divide_sum=True,
     replay_capacity=5000,
     average=0.995,
     patience=3,
