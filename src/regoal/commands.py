@@ -17,7 +17,7 @@ from tyro.conf import FlagCreatePairsOff, Positional, arg
 from tyro.constructors import PrimitiveConstructorSpec
 
 from regoal import terminal, units
-from regoal.config import LAPTOP, TrainConfig
+from regoal.config import LAPTOP, DeviceName, TrainConfig
 from regoal.domains.splits import DOMAINS, write_split
 from regoal.errors import EXIT_DONE, EXIT_INVALID_PLAN, EXIT_NO_PLAN, RegoalError, UsageError
 from regoal.evaluation.results import PlanResult, problem_names
@@ -50,7 +50,7 @@ def _quantity(
 
 
 Device = Annotated[
-    Literal["auto", "cpu", "cuda"],
+    DeviceName,
     arg(
         help="Where the network runs; auto takes a GPU that the fused kernels run on, else the CPU."
     ),

@@ -6,6 +6,8 @@ from typing import Literal
 
 Hindsight = Literal["lifted", "propositional", "state"]
 HINDSIGHTS: tuple[Hindsight, ...] = ("lifted", "propositional", "state")
+DeviceName = Literal["auto", "cpu", "cuda"]
+DEVICES: tuple[DeviceName, ...] = ("auto", "cpu", "cuda")
 
 
 @dataclass(frozen=True, kw_only=True)

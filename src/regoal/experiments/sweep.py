@@ -27,7 +27,7 @@ from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
-from regoal.config import HINDSIGHTS, PRESETS, TrainConfig
+from regoal.config import DEVICES, HINDSIGHTS, PRESETS, TrainConfig
 from regoal.domains.splits import DOMAINS
 from regoal.errors import UsageError
 from regoal.experiments.processes import Processes
@@ -295,7 +295,7 @@ _SET_BY_SWEEP = frozenset(("seed", "hindsight", "preset", "budget", "name", "out
 _NOT_LEARNING: dict[str, Collection[object]] = {
     "threads": range(MOST_THREADS + 1),
     "workers": range(MOST_THREADS + 1),
-    "device": ("auto", "cpu", "cuda"),
+    "device": DEVICES,
 }
 _OPTIONS = frozenset(field.name for field in fields(TrainConfig)) | _NOT_LEARNING.keys()
 """What may be overridden, less what the sweep sets itself."""
