@@ -69,6 +69,9 @@ class TrainConfig:
     """Numbers an object's embedding has."""
     layers: int = 100
     """Rounds of message passing; all share their weights."""
+    policy_layers: int = 0
+    """Rounds when the policy is executed, in validation and in tests; 0 takes `layers`. As all
+    rounds share their weights, more of them than in training see farther."""
     learning_rate: Decay = field(default_factory=lambda: Decay(start=1e-3, end=1e-6, episodes=300))
     """Adam's step size over the episodes."""
     temperature: Decay = field(default_factory=lambda: Decay(start=1.0, end=0.1, episodes=600))
@@ -132,6 +135,11 @@ class TrainConfig:
                 raise ValueError(f"{name} must be 0 or more, got {getattr(self, name)}")
         self._check_shares()
 
+    @property
+    def executed_layers(self) -> int:
+        """Rounds when the policy is executed."""
+        return self.policy_layers or self.layers
+
     def _check_shares(self) -> None:
         if not 0.0 < self.discount <= 1.0:
             raise ValueError(f"discount must lie in (0, 1], got {self.discount}")
@@ -143,7 +151,9 @@ POSITIVE = (
     "episodes", "embedding_size", "layers", "huber_delta", "updates", "target_every", "batch_size",
     "replay_capacity", "trajectories", "horizon", "validate_every", "validation_steps",
 )  # fmt: skip
-NOT_NEGATIVE = ("priority_exponent", "priority_weight", "gradient_norm", "patience")
+NOT_NEGATIVE = (
+    "priority_exponent", "priority_weight", "gradient_norm", "patience", "policy_layers",
+)  # fmt: skip
 
 PAPER = TrainConfig()
 
