@@ -135,11 +135,6 @@ class TrainConfig:
                 raise ValueError(f"{name} must be 0 or more, got {getattr(self, name)}")
         self._check_shares()
 
-    @property
-    def executed_layers(self) -> int:
-        """Rounds when the policy is executed."""
-        return self.policy_layers or self.layers
-
     def _check_shares(self) -> None:
         if not 0.0 < self.discount <= 1.0:
             raise ValueError(f"discount must lie in (0, 1], got {self.discount}")

@@ -1,5 +1,6 @@
 """Validation: a policy that cannot become the best is run on the smallest problems only."""
 
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
@@ -70,6 +71,21 @@ def test_all_the_others_are_run_together(problems):
     tasks, tried = problems(9, solvable={1, 2, 3})
     assert run(tasks, best=7).tried == 9
     assert tried == [1, 2, 3, 4, 5, 6, 7, 8, 9]
+
+
+@pytest.mark.parametrize(("policy_layers", "layers"), [(0, LAPTOP.layers), (70, 70)])
+def test_policies_are_executed_with_their_own_rounds(problems, monkeypatch, policy_layers, layers):
+    tasks, _ = problems(2, solvable={1, 2})
+    seen, execute = [], selection.execute
+
+    def noted(*arguments, layers, **options):
+        seen.append(layers)
+        return execute(*arguments, layers=layers, **options)
+
+    monkeypatch.setattr(selection, "execute", noted)
+    config = replace(LAPTOP, policy_layers=policy_layers)
+    validate(7, SimpleNamespace(relations=()), tasks, config, lambda: False)
+    assert set(seen) == {layers}
 
 
 def test_problems_of_one_size_are_all_run(problems):

@@ -337,7 +337,7 @@ class _Run:
         }
         if self.workers.count > 1:
             facts["workers"] = self.workers.count
-        policy = Policy(network, self.schema, config.executed_layers, facts)
+        policy = Policy(network, self.schema, config.policy_layers or config.layers, facts)
         (self.out / KEPT).mkdir(exist_ok=True)
         save_policy(self.out / KEPT / kept_name(best.episode), policy)
         save_policy(self.out / POLICY, policy)

@@ -84,7 +84,7 @@ def validate(
     equal = sum(len(task.objects) == len(by_size[0].objects) for task in tasks)
     first = max(equal, math.ceil(len(tasks) * FIRST))
     processes = most_processes(network) if workers.count == 1 else 1
-    layers, steps = config.executed_layers, config.validation_steps
+    layers, steps = config.policy_layers or config.layers, config.validation_steps
     run = partial(execute, network, encoder, layers=layers, max_steps=steps)
     for part in (range(first), range(first, len(tasks))):
         mine = [by_size[i].renewed() for i in part[workers.rank :: workers.count]]
