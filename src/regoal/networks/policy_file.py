@@ -29,6 +29,7 @@ FILE_NAME = "policy.safetensors"
 KIND = Kind("policy", 1)
 MOST_LAYERS = 10_000
 MOST_ARGUMENTS = 1000
+MOST_OBJECTS = 2**31
 
 
 @dataclass(frozen=True)
@@ -74,17 +75,17 @@ def load_policy(path: Path) -> Policy:
         schema = _schema(facts["schema"])
         relations = tuple(Relation(str(k), str(n), int(a)) for k, n, a in facts["relations"])
         size, layers = int(facts["embedding_size"]), int(facts["layers"])
-        most_objects = max(int(facts.get("most_objects", 0)), 0)  # older policies: the plain sum
+        most_objects = int(facts.get("most_objects", 0))  # older files do not have it
         training = dict(facts["training"])
     except (UsageError, ArithmeticError, LookupError, TypeError, ValueError) as error:
         raise UsageError(f"{path} does not describe a policy ({error!r}); use another copy.") from (
             error
         )
     possible, different = set(relations_of(schema)), len(set(relations)) == len(relations)
-    if not (different and possible.issuperset(relations) and 1 <= layers <= MOST_LAYERS):
+    sizes = 1 <= layers <= MOST_LAYERS and 0 <= most_objects <= MOST_OBJECTS
+    if not (different and possible.issuperset(relations) and sizes):
         raise UsageError(f"{path} is no sound policy: its network does not suit its domain.")
-    network = _network(path, relations, size, tensors)
-    network.most_objects = most_objects
+    network = _network(path, relations, size, most_objects, tensors)
     return Policy(network, schema, layers, training, short_digest(path))
 
 
@@ -135,7 +136,11 @@ def _schema(values: Any) -> Schema:
 
 
 def _network(
-    path: Path, relations: Sequence[Relation], size: int, tensors: dict[str, Tensor]
+    path: Path,
+    relations: Sequence[Relation],
+    size: int,
+    most_objects: int,
+    tensors: dict[str, Tensor],
 ) -> QNetwork:
     """The network with these weights; sizes are compared before anything is allocated."""
     layout = Layout(tuple(r.arity for r in relations), size)
@@ -148,7 +153,7 @@ def _network(
     vector = torch.cat([tensors[name].flatten() for name in shapes])
     if not bool(torch.isfinite(vector).all()):
         raise UsageError(f"{path} is no sound policy: some weights are not finite.")
-    network = QNetwork(relations, size, seed=0)
+    network = QNetwork(relations, size, seed=0, most_objects=most_objects)
     network.weights = nn.Parameter(vector, requires_grad=False)
     return network
 

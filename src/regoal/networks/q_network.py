@@ -44,15 +44,13 @@ class QNetwork(nn.Module):
         if gpu.available(self.weights, self.layout):
             check_depths(depths)
             pairs = gpu.read(self.weights, self.layout, batch, depths)
-            if self.most_objects:
-                size = self.layout.size
-                shares = self._shares(batch)[batch.action_instance].to(pairs.device)
-                pairs = torch.cat((pairs[..., :size], pairs[..., size:] * shares[:, None]), dim=-1)
-            return list(self._values(pairs.flatten(0, 1)).view(pairs.shape[:2]).unbind())
-        batch = moved(batch, self.weights.device)
-        embeddings = embed(self.weights, self.layout, batch, depths)
-        values = self._values(torch.cat([self._pairs(f, batch) for f in embeddings]))
-        return list(values.view(len(embeddings), -1).unbind())
+        else:
+            batch = moved(batch, self.weights.device)
+            embeddings = embed(self.weights, self.layout, batch, depths)
+            pairs = torch.stack([_pairs(f, batch) for f in embeddings])
+        if self.most_objects:
+            pairs = self._divided(pairs, batch)
+        return list(self._values(pairs.flatten(0, 1)).view(pairs.shape[:2]).unbind())
 
     def q_values(self, batch: Batch, layers: int) -> list[Tensor]:
         """Q-values [actions] of each instance, on the CPU, after `layers` rounds; no gradients."""
@@ -80,22 +78,23 @@ class QNetwork(nn.Module):
                     part.copy_(ours[name])
         return smaller
 
-    def _pairs(self, f: Tensor, batch: Batch) -> Tensor:
-        """[Q, 2D] from embeddings [N, D]: an action's, and the sum of its objects'."""
-        objects = f.new_zeros(len(batch.action_counts), f.shape[1])
-        objects = objects.index_add(0, batch.object_instance, f[batch.object_nodes])
-        if self.most_objects:
-            objects = objects * self._shares(batch)[:, None]
-        return torch.cat((f[batch.action_nodes], objects[batch.action_instance]), dim=1)
-
-    def _shares(self, batch: Batch) -> Tensor:
-        """[B] what the sum over each instance's objects is multiplied by."""
+    def _divided(self, pairs: Tensor, batch: Batch) -> Tensor:
+        """Pairs [depths, Q, 2D] with their sums divided."""
         objects = torch.bincount(batch.object_instance, minlength=len(batch.action_counts))
-        return objects.clamp(min=self.most_objects).to(self.weights.dtype).reciprocal()
+        shares = objects.clamp(min=self.most_objects)[batch.action_instance].to(pairs).reciprocal()
+        of_action, sums = pairs.tensor_split(2, dim=-1)
+        return torch.cat((of_action, sums * shares[:, None]), dim=-1)
 
     def _values(self, pairs: Tensor) -> Tensor:
         """[Q] from [Q, 2D], an action's embedding and the sum of its objects'."""
         return apply_mlp(self.layout.mlp(self.weights, "readout"), pairs).squeeze(1)
+
+
+def _pairs(f: Tensor, batch: Batch) -> Tensor:
+    """[Q, 2D] from embeddings [N, D]: an action's, and the sum of its objects'."""
+    objects = f.new_zeros(len(batch.action_counts), f.shape[1])
+    objects = objects.index_add(0, batch.object_instance, f[batch.object_nodes])
+    return torch.cat((f[batch.action_nodes], objects[batch.action_instance]), dim=1)
 
 
 def moved(batch: Batch, device: torch.device) -> Batch:
