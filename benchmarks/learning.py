@@ -2,7 +2,8 @@
 
 Trains with `regoal train`, LAPTOP preset, lifted goals and the paper's splits, once a seed, on all
 cores of an otherwise idle machine, and reads the run's records: when the first validation was
-complete, validations included, and after how many episodes.
+complete, validations included, and after how many episodes. Other options, as `--name=value` where
+they have one, go to `regoal train`.
 """
 
 import argparse
@@ -23,14 +24,14 @@ def first_complete(validation: list[JsonObject]) -> JsonObject | None:
     return next(complete, None)
 
 
-def measured(domain: str, seed: int, budget: str, folder: Path) -> JsonObject | None:
+def measured(domain: str, seed: int, options: list[str], folder: Path) -> JsonObject | None:
     """Train one seed; the record of its first complete validation, None where it has none."""
     out = folder / f"run-{seed}"
     command = [sys.executable, "-m", "regoal.cli", "train", str(folder / "train" / "domain.pddl")]
     paths = ["--problems", str(folder / "train"), "--validation", str(folder / "validation")]
-    options = ["--seed", str(seed), "--budget", budget, "--threads", str(machine.cores())]
+    settings = ["--preset", "laptop", "--seed", str(seed), "--threads", str(machine.cores())]
     subprocess.run(
-        [*command, *paths, *options, "--preset", "laptop", "--out", str(out)],
+        [*command, *paths, *settings, *options, "--out", str(out)],
         check=True,
         capture_output=True,
     )
@@ -39,18 +40,20 @@ def measured(domain: str, seed: int, budget: str, folder: Path) -> JsonObject | 
 
 def main() -> None:
     """Print a line a seed and the medians."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser = argparse.ArgumentParser(
+        description=__doc__.splitlines()[0] if __doc__ else None, allow_abbrev=False
+    )
     parser.add_argument("domains", nargs="*", default=["blocks", "gripper"])
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--budget", default="3m", help="most time for a seed")
-    arguments = parser.parse_args()
+    arguments, options = parser.parse_known_args()
     for domain in arguments.domains:
         with tempfile.TemporaryDirectory() as name:
             folder, seconds = Path(name), []
             for split in ("train", "validation"):
                 write_split(domain, split, folder / split)
             for seed in range(arguments.seeds):
-                record = measured(domain, seed, arguments.budget, folder)
+                record = measured(domain, seed, ["--budget", arguments.budget, *options], folder)
                 seconds.append(as_float(record["elapsed_s"]) if record else float("inf"))
                 episode = record["episode"] if record else "-"
                 print(f"{domain} seed {seed}: {seconds[-1]:.1f} s, episode {episode}", flush=True)
