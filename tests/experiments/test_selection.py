@@ -6,6 +6,7 @@ from types import SimpleNamespace
 import pytest
 
 from regoal.config import LAPTOP
+from regoal.errors import RegoalError
 from regoal.evaluation.results import Outcome
 from regoal.experiments import selection
 from regoal.experiments.selection import validate
@@ -86,6 +87,14 @@ def test_policies_are_executed_with_their_own_rounds(problems, monkeypatch, poli
     config = replace(LAPTOP, policy_layers=policy_layers)
     validate(7, SimpleNamespace(relations=()), tasks, config, lambda: False)
     assert set(seen) == {layers}
+
+
+def test_a_fault_that_another_worker_met_is_raised_here_too(problems):
+    tasks, _ = problems(4, solvable={1, 2, 3, 4})
+    fault = RegoalError("action a: its cost is missing.")
+    workers = SimpleNamespace(rank=0, count=2, gather=lambda mine: [mine, (1, [], [fault])])
+    with pytest.raises(RegoalError, match="its cost is missing"):
+        validate(7, SimpleNamespace(relations=()), tasks, LAPTOP, lambda: False, workers=workers)
 
 
 def test_problems_of_one_size_are_all_run(problems):

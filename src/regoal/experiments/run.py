@@ -28,7 +28,7 @@ from regoal.experiments.run_dir import (
 )
 from regoal.experiments.run_inputs import Inputs, read_inputs
 from regoal.experiments.run_values import Ended, Progress, RunSettings, RunSummary, Tell
-from regoal.experiments.selection import Standing, validate
+from regoal.experiments.selection import Standing, policy_rounds, validate
 from regoal.experiments.workers import together
 from regoal.learning.checkpoint import Checkpoint, Training, read_checkpoint, save_checkpoint
 from regoal.learning.dqn import EpisodeStats, Streams, train
@@ -337,7 +337,7 @@ class _Run:
         }
         if self.workers.count > 1:
             facts["workers"] = self.workers.count
-        policy = Policy(network, self.schema, config.policy_layers or config.layers, facts)
+        policy = Policy(network, self.schema, policy_rounds(config), facts)
         (self.out / KEPT).mkdir(exist_ok=True)
         save_policy(self.out / KEPT / kept_name(best.episode), policy)
         save_policy(self.out / POLICY, policy)

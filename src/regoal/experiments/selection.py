@@ -75,7 +75,8 @@ def validate(
     of the problems is run first, with all that are as small as the smallest, and the validation
     ends there if the policy solves none of it, or can no longer solve `best` problems. Tasks and
     encoder are used once, so that their many states are not kept. Every worker takes its part of
-    both, and all get the result of all; where `stop` ended it for one it is None for all.
+    both, and all get the result of all; where `stop` ended it for one it is None for all, and the
+    fault of a problem is raised by all.
     """
     by_size = sorted(tasks, key=lambda task: len(task.objects))
     encoder = Encoder(network.relations, remember=2_000_000)
@@ -84,22 +85,29 @@ def validate(
     equal = sum(len(task.objects) == len(by_size[0].objects) for task in tasks)
     first = max(equal, math.ceil(len(tasks) * FIRST))
     processes = most_processes(network) if workers.count == 1 else 1
-    layers, steps = config.policy_layers or config.layers, config.validation_steps
-    run = partial(execute, network, encoder, layers=layers, max_steps=steps)
+    run = partial(
+        execute, network, encoder, layers=policy_rounds(config), max_steps=config.validation_steps
+    )
     for part in (range(first), range(first, len(tasks))):
         mine = [by_size[i].renewed() for i in part[workers.rank :: workers.count]]
         done = [x for _, x in execute_side_by_side(run, mine, processes=processes, stop=stop)]
-        if faults := [x.fault for x in done if x.outcome is Outcome.ERROR and x.fault]:
-            raise faults[0]
+        faults = [x.fault for x in done if x.outcome is Outcome.ERROR and x.fault]
         solved = [len(x.actions) for x in done if x.outcome is Outcome.SOLVED]
-        found = workers.gather((len(done), solved))
-        if sum(ended for ended, _ in found) < len(part):
+        found = workers.gather((len(done), solved, faults))
+        for fault in (fault for _, _, faults in found for fault in faults):
+            raise fault
+        if sum(ended for ended, _, _ in found) < len(part):
             return None
         tried += len(part)
-        plans += [length for _, lengths in found for length in lengths]
+        plans += [length for _, lengths, _ in found for length in lengths]
         if not plans or len(plans) + len(tasks) - tried < best:
             break
     return Validation(episode, len(plans), len(tasks), sum(plans), tried)
+
+
+def policy_rounds(config: TrainConfig) -> int:
+    """Rounds of message passing that the policy is executed with."""
+    return config.policy_layers or config.layers
 
 
 @dataclass
