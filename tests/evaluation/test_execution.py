@@ -1,10 +1,12 @@
 """Greedy execution, on hand-made Q-values and on many problems at once."""
 
+import gc
 import itertools
 import logging
 import math
 import random
 import time
+import weakref
 from pathlib import Path
 
 import pytest
@@ -45,6 +47,9 @@ class Preferring:
 
     def input_over(self, representatives, goal):
         return self.encoder.input_over(representatives, goal)
+
+    def forget(self, task):
+        self.encoder.forget(task)
 
     def join(self, inputs):
         self.batches.append(len(inputs))
@@ -317,6 +322,18 @@ def test_other_errors_are_no_lack_of_memory(tasks, encoders):
     assert not lacks_memory(ValueError("out of memory"))
 
 
+def test_the_encoder_lets_go_of_problems_that_have_ended(tasks, relations, policy):
+    encoder, network = Encoder(relations["blocks"]), policy(relations["blocks"])
+    problems = [tasks["blocks"]["tower"].renewed(), tasks["blocks"]["three"].renewed()]
+    left = [weakref.ref(problem) for problem in problems]
+    for _ in execute(network, encoder, problems, layers=1, max_steps=3):
+        pass
+    problems.clear()
+    del _
+    gc.collect()
+    assert [problem() for problem in left] == [None, None]
+
+
 def test_large_problems_come_first_and_equal_ones_in_their_order(tasks, encoders):
     blocks = tasks["blocks"]
     network = Preferring(encoders["blocks"])
@@ -372,6 +389,9 @@ class BySchema:
 
     def input_over(self, representatives, goal):
         return self.encoder.input_over(representatives, goal)
+
+    def forget(self, task):
+        self.encoder.forget(task)
 
     def join(self, inputs):
         self.nodes += [x.nodes for x, _ in inputs]

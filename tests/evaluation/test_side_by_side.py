@@ -20,6 +20,7 @@ from regoal.networks import native
 from regoal.networks.encoding import Encoder
 from regoal.networks.relations import relations_of
 from regoal.planning.schema import schema_of
+from regoal.planning.task import Task
 
 
 @pytest.fixture
@@ -68,6 +69,19 @@ def test_processes_find_what_one_finds(several, run, processes):
         assert ended._replace(seconds=0) == alone[task]._replace(seconds=0)
     outcomes = [found[task].outcome for task in several]
     assert outcomes == [Outcome.DEAD_END, Outcome.SOLVED] * 3 + [Outcome.DEAD_END]
+
+
+def test_what_a_task_has_met_is_let_go_when_it_ends(several, run, monkeypatch):
+    met = []
+    forget = Task.forget_states
+
+    def noted(task):
+        met.append(task)
+        forget(task)
+
+    monkeypatch.setattr(Task, "forget_states", noted)
+    assert [task for task, _ in execute_side_by_side(run, several, processes=1)] == met
+    assert set(met) == set(several)
 
 
 def test_processes_work_beside_each_other(several):

@@ -38,6 +38,7 @@ def problems(monkeypatch):
         tasks = [SimpleNamespace(objects=range(size)) for size in range(count, 0, -1)]
         for task in tasks:
             task.renewed = lambda task=task: task
+            task.forget_states = lambda: None
         return tasks, tried
 
     return make

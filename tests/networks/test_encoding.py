@@ -1,5 +1,7 @@
 """States, actions and goals as relations: worked by hand, in batches, and under other names."""
 
+import gc
+import weakref
 from itertools import pairwise
 
 import numpy as np
@@ -227,6 +229,22 @@ def test_states_are_encoded_once_and_the_oldest_forgotten(tasks, relations):
     batch = nothing.batch([(task.initial_state, task.goal)] * 2)
     assert batch.args.tolist() != []
     assert nothing.state(task.initial_state) is not nothing.state(task.initial_state)
+
+
+def test_one_task_can_be_forgotten(tasks, relations):
+    one, other = tasks["blocks"]["three"].renewed(), tasks["blocks"]["tower"]
+    encoder = Encoder(relations["blocks"])
+    kept = encoder.state(other.initial_state)
+    before = encoder.batch([(one.initial_state, one.goal)])
+    encoder.forget(one)
+    assert encoder.state(other.initial_state) is kept
+    again = encoder.batch([(one.initial_state, one.goal)])
+    assert again.args.equal(before.args)
+    encoder.forget(one)
+    left = weakref.ref(one)
+    del one, before, again
+    gc.collect()
+    assert left() is None
 
 
 # Batches

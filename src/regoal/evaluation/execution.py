@@ -5,7 +5,7 @@ import logging
 import math
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from heapq import merge
@@ -255,7 +255,7 @@ def execute(  # noqa: PLR0913 - all but three by keyword
     memory = _Memory(encoder, network.layout.size, batch_bytes)
     active: list[Execution] = []
     while waiting or active:
-        yield from _begin(waiting, active, memory, stop)
+        yield from _forgotten(_begin(waiting, active, memory, stop), encoder)
         if not active or stop():
             return
         for execution, q in zip(active, _q_values(network, active, layers, memory), strict=True):
@@ -267,8 +267,15 @@ def execute(  # noqa: PLR0913 - all but three by keyword
                 execution.end(Outcome.TIME_LIMIT)
             if execution.outcome is None:
                 execution.prepare(encoder, stop)
-        yield from (x for x in active if x.outcome is not None)
+        yield from _forgotten((x for x in active if x.outcome is not None), encoder)
         active = [x for x in active if x.outcome is None]
+
+
+def _forgotten(ended: Iterable[Execution], encoder: Encoder) -> Iterator[Execution]:
+    """The same; what the encoder remembers of each is dropped, which may be gigabytes in all."""
+    for execution in ended:
+        yield execution
+        encoder.forget(execution.task)
 
 
 def _begin(

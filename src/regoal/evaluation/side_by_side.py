@@ -60,8 +60,9 @@ def execute_side_by_side(
     """What `run` makes of every task, in up to so many processes of one thread each.
 
     Tasks are dealt out by size, the same ones to each process every time. `stop` is asked in this
-    process; when true, what is unfinished is not yielded. Raises what `run` raises, and
-    `RegoalError` where a process is lost.
+    process; when true, what is unfinished is not yielded. What the library keeps of a task's states
+    and actions is let go when it ends. Raises what `run` raises, and `RegoalError` where a process
+    is lost.
     """
     children = _begun(run, tasks, min(processes, len(tasks)))
     if not children:
@@ -149,11 +150,16 @@ def _work(run: Run, tasks: Sequence[Task], mine: Sequence[int], sender: Connecti
 
 
 def _ended(execution: Execution) -> Ended:
-    """The same, with actions that a pipe can carry."""
-    return Ended(
+    """The same, with actions that a pipe can carry; the task's states and actions are let go.
+
+    A Hiking problem with 26 couples has met 400,000 actions after ten steps, half a gigabyte.
+    """
+    ended = Ended(
         execution.outcome or Outcome.ERROR,
         [GroundAction(action.name, action.objects) for action in execution.actions],
         execution.returns,
         execution.seconds,
         execution.fault,
     )
+    execution.task.forget_states()
+    return ended

@@ -13,7 +13,7 @@ Shapes by letter: A atoms of one relation, K its arity, M arguments of all atoms
 B instances.
 """
 
-from collections import OrderedDict
+from collections import OrderedDict, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, pairwise
@@ -161,7 +161,9 @@ class Encoder:
         self._arity = np.array([r.arity for r in self.relations], dtype=np.int64)
         self._fixed: dict[Task, tuple[Encoded, list[str]]] = {}
         self._rows_of_atoms: dict[tuple[Task, str], _Rows] = {}
-        self._rows_of_actions: dict[int, tuple[GroundAction, Row | None]] = {}
+        self._rows_of_actions: defaultdict[Task, dict[int, tuple[GroundAction, Row | None]]] = (
+            defaultdict(dict)
+        )
         self._goals: dict[tuple[Task, Goal], Encoded] = {}
         self._states: OrderedDict[State, EncodedState] = OrderedDict()
         self._remembered = 0
@@ -185,6 +187,17 @@ class Encoder:
         self._states.clear()
         self._rows_of_actions.clear()
         self._remembered = 0
+
+    def forget(self, task: Task) -> None:
+        """Drop all that is remembered of a task, as when its execution has ended."""
+        self._fixed.pop(task, None)
+        self._rows_of_actions.pop(task, None)
+        for kind in [key for key in self._rows_of_atoms if key[0] is task]:
+            del self._rows_of_atoms[kind]
+        for goal in [key for key in self._goals if key[0] is task]:
+            del self._goals[goal]
+        for state in [state for state in self._states if state.task is task]:
+            self._remembered -= self._states.pop(state).numbers
 
     def unread(self, goal: Goal) -> set[str]:
         """The predicates of a goal's literals that have no relation and so are left out."""
@@ -293,7 +306,7 @@ class Encoder:
 
     def _action_rows(self, task: Task, actions: Sequence[GroundAction]) -> list[Row]:
         """The atom P_A(o_a, o_1, ..., o_n) of each action that has a relation."""
-        known = self._rows_of_actions
+        known = self._rows_of_actions[task]
         found = []
         for node, action in enumerate(checked(actions), start=len(task.objects)):
             if id(action) not in known:
