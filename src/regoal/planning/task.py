@@ -152,6 +152,12 @@ class Domain:
         return tuple(sorted((a.name, len(a.parameters)) for a in self.text.content.actions))
 
 
+OF_THE_LIBRARY = (
+    "_native", "_native_names", "_repositories", "_states", "_generator", "_width", "initial_state",
+)  # fmt: skip
+"""Attributes of a task that hold what the library has of it; made when first asked for."""
+
+
 class Task:
     """One problem: its objects, initial state, goal, and the dynamics of its domain."""
 
@@ -170,19 +176,35 @@ class Task:
         """Tells states of different tasks apart in a dictionary; the same in every process."""
         self._text = text
         self._schemas = {a.name: a for a in domain.text.content.actions}
-        self._take(native)
-        self.static_atoms = self._read_static_atoms()
-
-    def _take(self, native: Any) -> None:
-        """Make this the library's view of the task."""
         self._native = native
-        self._repositories = native._advanced_problem.get_repositories()
-        self._states = native._search_context.get_state_repository()
-        self._generator = native._search_context.get_applicable_action_generator()
         self._fluent: dict[int, Atom | None] = {}
         self._derived: dict[int, Atom | None] = {}
         self._actions: dict[int, GroundAction] = {}
-        self.initial_state = State(self, native.get_initial_state()._advanced_state)
+        self.static_atoms = self._read_static_atoms()
+
+    @cached_property
+    def _native(self) -> Any:
+        """The library's view of the task."""
+        return pymimir.Problem(self.domain.native, self._text.text)
+
+    @cached_property
+    def _repositories(self) -> Any:
+        return self._native._advanced_problem.get_repositories()
+
+    @cached_property
+    def _states(self) -> Any:
+        """The library's states, the initial one first."""
+        self._native.get_initial_state()
+        return self._native._search_context.get_state_repository()
+
+    @cached_property
+    def _generator(self) -> Any:
+        return self._native._search_context.get_applicable_action_generator()
+
+    @cached_property
+    def initial_state(self) -> "State":
+        """The state that the problem begins in."""
+        return State(self, self._native.get_initial_state()._advanced_state)
 
     def __repr__(self) -> str:
         return f"Task({self.path})"
@@ -195,11 +217,15 @@ class Task:
         return Task(self.domain, self._text, pymimir.Problem(self.domain.native, self._text.text))
 
     def forget_states(self) -> None:
-        """Let the library drop every state. States and actions from before must not be used again;
-        `state_of` makes a state anew from its atoms.
+        """Let the library drop every state; it reads the problem again when that is next used.
+
+        States and actions from before must not be used again; `state_of` makes a state anew from
+        its atoms.
         """
-        self._take(pymimir.Problem(self.domain.native, self._text.text))
-        self.__dict__.pop("_native_names", None)
+        for name in OF_THE_LIBRARY:
+            self.__dict__.pop(name, None)
+        for known in (self._fluent, self._derived, self._actions):
+            known.clear()
 
     @cached_property
     def object_index(self) -> dict[str, int]:
