@@ -37,7 +37,11 @@ def main() -> None:
         signal.signal(signal.SIGHUP, _terminate)
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         end_at_second(number)
-    sys.exit(run(sys.argv[1:]))
+    code = run(sys.argv[1:])
+    parallel = sys.modules.get("regoal.learning.parallel")  # imported by what trains, and heavy
+    if parallel is not None and parallel.was_connected:
+        parallel.leave(code)
+    sys.exit(code)
 
 
 def run(words: Sequence[str]) -> int:

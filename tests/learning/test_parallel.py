@@ -1,6 +1,9 @@
 """Workers that share the work: here as threads of one process, which pass values by hand."""
 
 import dataclasses
+import socket
+import subprocess
+import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -12,6 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from regoal.config import Decay, TrainConfig
+from regoal.learning import parallel
 from regoal.learning.dqn import Streams, train
 from regoal.learning.learner import Learner
 from regoal.learning.parallel import ALONE, Workers
@@ -162,3 +166,23 @@ def test_exploration_does_not_depend_on_how_many_workers_there_are(tasks, relati
         return each(count, lambda workers: trained(tasks, relations, policy, workers, config))[0][1]
 
     assert found(2) == found(3)
+
+
+def test_a_connected_process_ends_without_taking_the_interpreter_down():
+    # What it has printed is there, and nothing that the interpreter does at its end is done.
+    code = (
+        "import atexit; from regoal.learning import parallel; atexit.register(print, 'at exit'); "
+        "print('said'); parallel.leave(3)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (3, "said\n", "")
+
+
+def test_this_process_knows_whether_it_was_connected(monkeypatch):
+    monkeypatch.setattr(parallel, "was_connected", False)
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        address = f"tcp://127.0.0.1:{found.getsockname()[1]}"
+    with parallel.connected(parallel.Workers(0, 1), address):
+        pass
+    assert parallel.was_connected

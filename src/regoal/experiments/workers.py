@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from multiprocessing.connection import Connection
 
 from regoal.errors import RegoalError, UsageError
-from regoal.learning.parallel import ALONE, WorkerLostError, Workers, connected
+from regoal.learning.parallel import ALONE, WorkerLostError, Workers, connected, leave
 from regoal.threads import process_group
 
 HOST = "127.0.0.1"
@@ -86,14 +86,16 @@ def _member(workers: Workers, work: Work, address: str, line: Connection) -> Non
         signal.signal(number, signal.SIG_IGN)
     threading.Thread(target=_end_with, args=(line,), daemon=True).start()
     line.send(None)
+    code = 0
     try:
         with connected(workers, address):
             work(workers)
     except WorkerLostError:
-        sys.exit(1)
+        code = 1
     except RegoalError as error:
         print(f"regoal: worker {workers.rank}: {error}", file=sys.stderr)
-        sys.exit(error.exit_code)
+        code = error.exit_code
+    leave(code)
 
 
 def _end_with(line: Connection) -> None:

@@ -7,10 +7,12 @@ alone is the plain training, and nothing here does anything.
 """
 
 import contextlib
+import os
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import TypeVar
+from typing import NoReturn, TypeVar
 
 import torch
 from torch import Tensor, distributed
@@ -63,6 +65,20 @@ class Workers:
 
 ALONE = Workers()
 
+was_connected = False
+"""Whether this process has been one of several."""
+
+
+def leave(code: int) -> NoReturn:
+    """End this process, which has been connected, without taking the interpreter down.
+
+    One of gloo's threads may still let go of its last tensor, and would abort the process if it
+    met an interpreter that ends (github.com/pytorch/pytorch/pull/179291).
+    """
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)
+
 
 @contextlib.contextmanager
 def connected(workers: Workers, address: str) -> Iterator[None]:
@@ -71,6 +87,8 @@ def connected(workers: Workers, address: str) -> Iterator[None]:
     `address` is `tcp://HOST:PORT`, or `env://` for what torchrun describes. Raises
     `WorkerLostError` where they do not come together.
     """
+    global was_connected  # noqa: PLW0603 - a fact of the process
+    was_connected = True
     with _told():
         distributed.init_process_group(
             "gloo",
