@@ -326,10 +326,8 @@ def test_the_encoder_lets_go_of_problems_that_have_ended(tasks, relations, polic
     encoder, network = Encoder(relations["blocks"]), policy(relations["blocks"])
     problems = [tasks["blocks"]["tower"].renewed(), tasks["blocks"]["three"].renewed()]
     left = [weakref.ref(problem) for problem in problems]
-    for _ in execute(network, encoder, problems, layers=1, max_steps=3):
-        pass
+    assert sum(1 for _ in execute(network, encoder, problems, layers=1, max_steps=3)) == 2
     problems.clear()
-    del _
     gc.collect()
     assert [problem() for problem in left] == [None, None]
 

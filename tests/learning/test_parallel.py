@@ -1,6 +1,7 @@
 """Workers that share the work: here as threads of one process, which pass values by hand."""
 
 import dataclasses
+import os
 import socket
 import subprocess
 import sys
@@ -176,6 +177,11 @@ def test_a_connected_process_ends_without_taking_the_interpreter_down():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout, done.stderr) == (3, "said\n", "")
+    with open("/dev/full", "w", encoding="utf-8") as full:
+        buffered = {k: v for k, v in os.environ.items() if k != "PYTHONUNBUFFERED"}
+        words = [sys.executable, "-c", code]
+        done = subprocess.run(words, stdout=full, env=buffered, check=False)
+    assert done.returncode == 120
 
 
 def test_this_process_knows_whether_it_was_connected(monkeypatch):

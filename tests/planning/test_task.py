@@ -1,7 +1,9 @@
 """Tasks against hand-worked answers, a direct reading of PDDL, and an independent planner."""
 
+import gc
 import random
 import re
+import weakref
 from collections.abc import Iterator
 from itertools import product
 from pathlib import Path
@@ -583,6 +585,18 @@ def test_no_state_from_atoms_that_do_not_fit(tmp_path, atom):
     task = task_of(tmp_path, *FERRY)
     with pytest.raises(ValueError, match=atom.predicate):
         task.state_of([atom])
+
+
+def test_nothing_of_the_library_is_kept_of_a_task_that_has_forgotten(tasks):
+    task = tasks["blocks"]["three"].renewed()
+    (pick_up, _) = task.applicable_actions(task.initial_state)
+    task.state_of(task.successor(task.initial_state, pick_up).fluent_atoms)
+    left = weakref.ref(task._native)
+    task.forget_states()
+    del pick_up, _
+    gc.collect()
+    assert left() is None
+    assert len(task.applicable_actions(task.initial_state)) == 2
 
 
 def test_actions_by_name_and_objects(tasks):

@@ -60,18 +60,15 @@ def execute_side_by_side(
     """What `run` makes of every task, in up to so many processes of one thread each.
 
     Tasks are dealt out by size, the same ones to each process every time. `stop` is asked in this
-    process; when true, what is unfinished is not yielded. What a task has met is let go when it has
-    ended: a Hiking problem with 26 couples meets 400,000 actions in ten steps, which take
-    half a gigabyte. Raises what `run` raises, and `RegoalError` where a process is lost.
+    process; when true, what is unfinished is not yielded. Raises what `run` raises, and
+    `RegoalError` where a process is lost.
     """
     children = _begun(run, tasks, min(processes, len(tasks)))
+    if not children:
+        yield from _executed(run, tasks, stop)
+        return
     try:
-        if children:
-            yield from _collected(children, tasks, stop)
-            return
-        for execution in run(tasks, stop=stop):
-            yield execution.task, _ended(execution)
-            execution.task.forget_states()
+        yield from _collected(children, tasks, stop)
     finally:
         _end(children)
 
@@ -142,14 +139,26 @@ def _work(run: Run, tasks: Sequence[Task], mine: Sequence[int], sender: Connecti
     numbers = {tasks[i]: i for i in mine}
     problem: Exception | None = None
     try:
-        for execution in run([tasks[i] for i in mine], stop=lambda: False):
-            sender.send((numbers[execution.task], _ended(execution)))
-            execution.task.forget_states()
+        for task, ended in _executed(run, [tasks[i] for i in mine], lambda: False):
+            sender.send((numbers[task], ended))
     except (RegoalError, MemoryError) as error:
         problem = error
     except Exception:  # raised again where it can be shown
         problem = RuntimeError(traceback.format_exc())
     sender.send(problem)
+
+
+def _executed(
+    run: Run, tasks: Sequence[Task], stop: Callable[[], bool]
+) -> Iterator[tuple[Task, Ended]]:
+    """What `run` makes of every task, in this process.
+
+    What a task has met is let go when it has ended: a Hiking problem with 26 couples meets 400,000
+    actions in ten steps, which take half a gigabyte.
+    """
+    for execution in run(tasks, stop=stop):
+        yield execution.task, _ended(execution)
+        execution.task.forget_states()
 
 
 def _ended(execution: Execution) -> Ended:

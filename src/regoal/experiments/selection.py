@@ -94,8 +94,8 @@ def validate(
         faults = [x.fault for x in done if x.outcome is Outcome.ERROR and x.fault]
         solved = [len(x.actions) for x in done if x.outcome is Outcome.SOLVED]
         found = workers.gather((len(done), solved, faults))
-        for fault in (fault for _, _, faults in found for fault in faults):
-            raise fault
+        if met := [fault for *_, theirs in found for fault in theirs]:
+            raise met[0]
         if sum(ended for ended, _, _ in found) < len(part):
             return None
         tried += len(part)

@@ -73,10 +73,14 @@ def leave(code: int) -> NoReturn:
     """End this process, which has been connected, without taking the interpreter down.
 
     One of gloo's threads may still let go of its last tensor, and would abort the process if it
-    met an interpreter that ends (github.com/pytorch/pytorch/pull/179291).
+    met an interpreter that ends (github.com/pytorch/pytorch/pull/179291). Where what was printed
+    cannot be written, the code is 120, as Python's own.
     """
-    sys.stdout.flush()
-    sys.stderr.flush()
+    try:
+        sys.stdout.flush()
+        sys.stderr.flush()
+    except OSError:
+        code = 120
     os._exit(code)
 
 
