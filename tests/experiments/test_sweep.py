@@ -10,9 +10,15 @@ import time
 import pytest
 
 from regoal.errors import UsageError
+from regoal.evaluation.results import Outcome, PlanResult
 from regoal.experiments import processes, sweep
-from regoal.experiments.run_dir import load_run
+from regoal.experiments.run_dir import json_line, load_run
+from regoal.files import short_digest
 
+A_RESULT = PlanResult(
+    problem="p1", domain="blocks", method="lifted", outcome=Outcome.DEAD_END,
+    plan_length=None, plan_cost=None, seconds=0.1, steps=2,
+)  # fmt: skip
 FILE = """
 out = {out!r}
 domains = ["blocks", "blocks-l"]
@@ -136,13 +142,33 @@ def test_a_failed_run_stops_no_other_and_is_reported(grid, program, tmp_path):
         ("blocks-l/state/4 train", 1),
     ]
     assert "no such luck" in failures[0].log.read_text()
-    assert str(failures[0]).endswith(f"its output is in {tmp_path / 'out/blocks/state/4.log'}")
+    log = tmp_path / "out/blocks/state/4.log"
+    assert str(failures[0]).endswith(f"exit code 1 (no such luck); its output is in {log}")
     done = [s.name for s in grid().settings if sweep.finished(grid(), s)]
     assert len(done) == 6
     # The next call tries the failed ones alone.
     before = len(calls(tmp_path))
     assert sweep.run_sweep(grid(), tell=lambda _: None, program=program()) == []
     assert [call[0] for call in calls(tmp_path)[before:]] == ["train", "evaluate"] * 2
+
+
+def test_a_run_that_went_on_after_its_test_is_tested_anew(grid, program, tmp_path):
+    assert sweep.run_sweep(grid(), tell=lambda _: None, program=program()) == []
+    folder = tmp_path / "out/blocks/lifted/3"
+    setting = next(s for s in grid().settings if s.name == "blocks/lifted/3")
+    (folder / "policy.safetensors").write_bytes(b"tested")
+    of = {"policy": short_digest(folder / "policy.safetensors")}
+    (folder / "results.jsonl").write_text(json_line(A_RESULT.to_json() | of))
+    assert sweep.finished(grid(), setting)
+    (folder / "policy.safetensors").write_bytes(b"better")
+    assert not sweep.finished(grid(), setting)
+
+    before = len(calls(tmp_path))
+    assert sweep.run_sweep(grid(), tell=lambda _: None, program=program()) == []
+    training, testing = calls(tmp_path)[before:]
+    assert (training[0], testing[0]) == ("train", "evaluate")
+    assert "--resume" in training
+    assert "--resume" not in testing
 
 
 def test_without_instances_a_domain_is_left_out(grid, program, tmp_path):

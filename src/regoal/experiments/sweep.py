@@ -31,7 +31,15 @@ from regoal.config import DEVICES, HINDSIGHTS, PRESETS, TrainConfig
 from regoal.domains.splits import DOMAINS
 from regoal.errors import UsageError
 from regoal.experiments.processes import Processes
-from regoal.experiments.run_dir import DONE, RESULTS, JsonObject, read_json, write_json
+from regoal.experiments.run_dir import (
+    CONFIG,
+    DONE,
+    RESULTS,
+    JsonObject,
+    load_run,
+    read_json,
+    write_json,
+)
 from regoal.files import read_bytes
 from regoal.threads import MOST_THREADS
 from regoal.units import duration_text
@@ -88,8 +96,16 @@ class Failure:
     log: Path
 
     def __str__(self) -> str:
-        """One line for the user."""
-        return f"{self.step} ended with exit code {self.exit_code}; its output is in {self.log}"
+        """One line for the user, with the last one of the output."""
+        code = f"exit code {self.exit_code}{self._last_line()}"
+        return f"{self.step} ended with {code}; its output is in {self.log}"
+
+    def _last_line(self) -> str:
+        try:
+            lines = self.log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
+        except OSError:
+            return ""
+        return f" ({lines[-1]})" if lines else ""
 
 
 def read_sweep(path: Path) -> Sweep:
@@ -193,7 +209,7 @@ def _check_folders(path: Path, sweep: Sweep) -> None:
 
 
 def finished(sweep: Sweep, setting: RunSetting) -> bool:
-    """Whether a run has been trained and tested.
+    """Whether a run has been trained and tested, with the policy that it has now.
 
     Raises `UsageError` where its folder holds a finished run with other settings.
     """
@@ -206,7 +222,12 @@ def finished(sweep: Sweep, setting: RunSetting) -> bool:
             f"{marker.parent} holds a run with other settings than the sweep file gives. "
             f"Choose another `out` or move that folder away."
         )
-    return True
+    return not _outdated(marker.parent)
+
+
+def _outdated(folder: Path) -> bool:
+    """Whether a run went on after its test, and found a better policy."""
+    return (folder / CONFIG).is_file() and load_run(folder).of_another_policy
 
 
 def run_sweep(
@@ -271,7 +292,7 @@ def print_commands(sweep: Sweep, *, program: Sequence[str] = ("regoal",)) -> lis
                 lines.append(f"{_shell(program, making)} && {shlex.join(moving)}")
     lines.append("# then, in any order:")
     for setting in waiting:
-        steps = [_shell(program, arguments) for arguments in _steps(sweep, setting)]
+        steps = [_shell(program, step(sweep, setting)) for step in STEPS]
         done = shlex.quote(json.dumps(_done(sweep, setting)))
         mark = f"printf '%s\\n' {done} > {shlex.quote(str(sweep.folder(setting) / DONE))}"
         lines.append(" && ".join([*steps, mark]))
@@ -325,18 +346,26 @@ def _generate_arguments(sweep: Sweep, domain: str, split: str, folder: Path) -> 
     return ["generate", domain, "--split", split, "--out", str(folder), "--seed", seed]
 
 
-def _steps(sweep: Sweep, setting: RunSetting) -> list[list[str]]:
-    """Arguments of the commands that make one run."""
-    train, validation, test = (str(sweep.instances(setting.domain, split)) for split in SPLITS)
-    folder = sweep.folder(setting)
-    training = ["train", f"{train}/domain.pddl", "--problems", train, "--validation", validation]
-    training += ["--hindsight", setting.hindsight, "--seed", str(setting.seed)]
-    training += ["--name", setting.domain, "--preset", setting.preset]
-    training += ["--budget", f"{setting.budget_minutes:g}m"]
-    training += [word for item in sorted(setting.overrides.items()) for word in _option(*item)]
-    training += ["--out", str(folder), "--resume"]
-    testing = ["evaluate", str(folder), "--problems", test, "--out", str(folder / RESULTS)]
-    return [training, [*testing, "--resume"]]
+def _training(sweep: Sweep, setting: RunSetting) -> list[str]:
+    """Arguments of the command that trains one run, or goes on with it."""
+    train, validation, _ = (str(sweep.instances(setting.domain, split)) for split in SPLITS)
+    words = ["train", f"{train}/domain.pddl", "--problems", train, "--validation", validation]
+    words += ["--hindsight", setting.hindsight, "--seed", str(setting.seed)]
+    words += ["--name", setting.domain, "--preset", setting.preset]
+    words += ["--budget", f"{setting.budget_minutes:g}m"]
+    words += [word for item in sorted(setting.overrides.items()) for word in _option(*item)]
+    return [*words, "--out", str(sweep.folder(setting)), "--resume"]
+
+
+def _testing(sweep: Sweep, setting: RunSetting) -> list[str]:
+    """Arguments of the command that tests it; the test of an earlier policy is begun anew."""
+    folder, test = sweep.folder(setting), str(sweep.instances(setting.domain, "test"))
+    words = ["evaluate", str(folder), "--problems", test, "--out", str(folder / RESULTS)]
+    return words if _outdated(folder) else [*words, "--resume"]
+
+
+STEPS = (_training, _testing)
+"""What makes one run, each step after the one before, whose policy it may depend on."""
 
 
 def _option(name: str, value: str | int | float | bool) -> list[str]:
@@ -386,7 +415,8 @@ def _run(
     folder = sweep.folder(setting)
     log = folder.with_name(f"{folder.name}.log")
     tell(f"{setting.name} begins; its output goes to {log}")
-    for arguments in _steps(sweep, setting):
+    for step in STEPS:
+        arguments = step(sweep, setting)
         if code := processes.run([*program, *arguments], log):
             return Failure(f"{setting.name} {arguments[0]}", code, log)
     write_json(folder / DONE, _done(sweep, setting))
