@@ -340,6 +340,10 @@ def test_other_software_is_noted(files, tmp_path):
     (tmp_path / "config.json").write_text(json.dumps(config))
     run(files, tmp_path, told.append, resume=True, config={"episodes": 2})
     assert any("torch 1.0 ->" in x for x in told if isinstance(x, str))
+    run(files, tmp_path, resume=True, config={"episodes": 3})
+    later = read_json(tmp_path / "config.json")
+    assert later["environment"]["torch"] == torch.__version__
+    assert later["earlier_environments"] == [config["environment"]]
 
 
 def test_a_run_that_was_killed_before_its_first_checkpoint_starts_anew(files, tmp_path, finished):

@@ -25,7 +25,11 @@ from regoal.experiments.run_dir import (
 )
 
 LOCK = ".lock"
-MAY_CHANGE = frozenset({"budget_s", "patience", "episodes", "environment", "paths", "fingerprint"})
+EARLIER = "earlier_environments"
+"""In `config.json`: the software under which a run was at work before it went on with another."""
+MAY_CHANGE = frozenset(
+    {"budget_s", "patience", "episodes", "environment", "paths", "fingerprint", EARLIER}
+)
 """What may differ when a run goes on; all else would make it another run."""
 PACKAGES = ("regoal", "torch", "pymimir", "numpy")
 
@@ -84,6 +88,10 @@ def write_config(folder: Path, config: Mapping[str, object]) -> tuple[str, ...]:
                     f"Use the same settings, or another folder."
                 )
         notes = _changes(before.get("environment"), config.get("environment"))
+        earlier = before.get(EARLIER)
+        seen = [*(earlier if isinstance(earlier, list) else ())]
+        seen += [before.get("environment")] if notes else []
+        config = {**config, **({EARLIER: seen} if seen else {})}
     write_json(folder / CONFIG, config)
     return notes
 
