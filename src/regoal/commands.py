@@ -409,19 +409,21 @@ class Report:
     """A folder for the tables (Markdown, CSV, LaTeX) and figures (PNG, SVG)."""
 
     def run(self) -> int:
-        """Print the tables, and write everything where a folder is given."""
+        """Write everything where a folder is given, then print the tables."""
         from regoal.experiments.run_dir import find_runs, load_run
 
         if not self.runs:
             raise UsageError("Give at least one run folder or file of results.")
         runs = [load_run(folder) for folder in find_runs(self.runs)]
-        if self.out is None or any(run.results for run in runs):
-            terminal.print_tables(runs)
+        written: list[Path] = []
         if self.out is not None:
             from regoal.reports.report import write_report
 
-            for path in write_report(runs, self.out):
-                print(path)
+            written = write_report(runs, self.out)
+        if self.out is None or any(run.results for run in runs):
+            terminal.print_tables(runs)
+        for path in written:
+            print(path)
         return EXIT_DONE
 
 

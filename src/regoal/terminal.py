@@ -28,9 +28,17 @@ Show = Callable[[str, bool], None]
 """Shows a text; kept on the screen if the second argument is true, else until the next one."""
 
 
+class _Console(Console):
+    """One that leaves it to its caller what follows when the reader of the output has gone."""
+
+    def on_broken_pipe(self) -> None:
+        """Go on with the `BrokenPipeError` that is being handled, where rich would exit."""
+        raise  # noqa: PLE0704
+
+
 def console() -> Console:
     """Standard output; nothing in it is taken for markup."""
-    return Console(highlight=False, markup=False, emoji=False)
+    return _Console(highlight=False, markup=False, emoji=False)
 
 
 @contextlib.contextmanager

@@ -65,6 +65,13 @@ def test_terminal(width):
     assert text.count("Total") == (1 if width == 100 else 2)
 
 
+def test_nothing_is_cut_off_where_the_table_is_just_too_wide():
+    for width in range(20, 60):
+        console = Console(width=width, file=io.StringIO(), record=True, color_system=None)
+        console.print(to_rich(TABLE, width))
+        assert "\N{HORIZONTAL ELLIPSIS}" not in console.export_text()
+
+
 def test_a_table_is_cut_at_its_groups():
     lifted, state = by_group(TABLE)
     assert lifted.title == "A_b & 5 %: lifted"

@@ -82,7 +82,7 @@ def to_rich(table: Table, width: int = 80) -> Group:
     """The table for `rich.console.Console.print`, cut at its groups where `width` is too small."""
     whole = _rich_table(table)
     console = Console(width=10_000)
-    if table.groups and whole.__rich_measure__(console, console.options).minimum > width:
+    if table.groups and whole.__rich_measure__(console, console.options).maximum > width:
         return Group(*(_rich_table(part) for part in by_group(table)))
     return Group(whole)
 

@@ -4,6 +4,7 @@ from collections import Counter, defaultdict
 from collections.abc import Sequence
 from pathlib import Path
 
+from regoal.errors import UsageError
 from regoal.experiments.run_dir import RunRecord
 from regoal.files import write_text_atomically
 from regoal.reports.plots import plot_methods, plot_run
@@ -16,7 +17,10 @@ def write_report(runs: Sequence[RunRecord], out: Path) -> list[Path]:
 
     Tables are `NAME.md`, `.csv` and `.tex`. There is one figure a run, `DOMAIN-METHOD-SEED` (`-2`
     and so on behind it where that is taken), and one of each domain with several runs, `DOMAIN`.
+    Raises `UsageError` where `out` is a file.
     """
+    if out.exists() and not out.is_dir():
+        raise UsageError(f"{out} is a file; give a folder for the tables and figures by --out.")
     out.mkdir(parents=True, exist_ok=True)
     written = []
     if any(run.results for run in runs):
