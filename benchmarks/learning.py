@@ -14,6 +14,7 @@ import tempfile
 from pathlib import Path
 
 from benchmarks import machine
+from regoal.cli import script
 from regoal.domains.splits import write_split
 from regoal.experiments.run_dir import VALIDATION, JsonObject, as_float, read_jsonl
 
@@ -30,11 +31,9 @@ def measured(domain: str, seed: int, options: list[str], folder: Path) -> JsonOb
     command = [sys.executable, "-m", "regoal.cli", "train", str(folder / "train" / "domain.pddl")]
     paths = ["--problems", str(folder / "train"), "--validation", str(folder / "validation")]
     settings = ["--preset", "laptop", "--seed", str(seed), "--threads", str(machine.cores())]
-    subprocess.run(
-        [*command, *paths, *settings, *options, "--out", str(out)],
-        check=True,
-        capture_output=True,
-    )
+    words = [*command, *paths, *settings, *options, "--out", str(out)]
+    if code := subprocess.run(words, check=False, stdout=subprocess.DEVNULL).returncode:
+        sys.exit(code)  # and what was wrong has been said
     return first_complete(read_jsonl(out / VALIDATION))
 
 
@@ -47,6 +46,8 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--budget", default="3m", help="most time for a seed")
     arguments, options = parser.parse_known_args()
+    if arguments.seeds < 1:
+        parser.error("--seeds must be at least 1")
     for domain in arguments.domains:
         with tempfile.TemporaryDirectory() as name:
             folder, seconds = Path(name), []
@@ -61,4 +62,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    script(main)

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from experiments.lama import test_problems
 from experiments.words import words
+from regoal.cli import script
 from regoal.evaluation.execution import Visited, execute
 from regoal.evaluation.results import Outcome
 from regoal.evaluation.side_by_side import execute_side_by_side, most_processes
@@ -54,4 +55,4 @@ def tested(path: Path, problems: Path) -> JsonObject:
 
 
 if __name__ == "__main__":
-    main()
+    script(main)

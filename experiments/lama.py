@@ -10,6 +10,7 @@ from pathlib import Path
 
 from experiments.results import OUT
 from experiments.words import words
+from regoal.cli import script
 from regoal.domains.splits import write_split
 from regoal.experiments.run_dir import CONFIG, RESULTS, write_json
 
@@ -37,9 +38,10 @@ def run(domain: str, folder: Path) -> None:
     limits = [word for name, value in LIMITS.items() for word in (f"--{name}", value)]
     command = [sys.executable, "-m", "regoal.cli", "lama", str(folder / "domain.pddl")]
     paths = ["--problems", str(folder), "--out", str(out / RESULTS)]
-    subprocess.run([*command, *paths, *limits], check=True)
+    if code := subprocess.run([*command, *paths, *limits], check=False).returncode:
+        sys.exit(code)  # and what was wrong has been said
     write_json(out / CONFIG, {"domain": domain, "method": "lama", **LIMITS})
 
 
 if __name__ == "__main__":
-    main()
+    script(main)

@@ -435,6 +435,36 @@ def test_evaluate_goes_on_with_its_own_results_only(run_folder, lamps, capsys):
     assert records.read_bytes() == known
 
 
+def test_a_report_is_written_though_nobody_reads_what_is_printed(run_folder, tmp_path, lamps):
+    records = tmp_path / "results.jsonl"
+    assert regoal("evaluate", run_folder, "--problems", lamps, "--out", records) == 0
+    receiver, sender = os.pipe()
+    os.close(receiver)
+    command = [sys.executable, "-m", "regoal.cli", "report", str(records), "--out", "figures"]
+    with os.fdopen(sender, "wb") as gone:
+        done = subprocess.run(
+            command, cwd=tmp_path, check=False, stdout=gone, stderr=subprocess.PIPE
+        )
+    assert (done.returncode, done.stderr) == (cli.EXIT_PIPE, b"")
+    assert (tmp_path / "figures/coverage.md").is_file()
+
+
+def test_a_report_needs_a_folder(run_folder, tmp_path, capsys):
+    (tmp_path / "file").touch()
+    assert regoal("report", run_folder, "--out", tmp_path / "file") == 36
+    assert "file is a file; give a folder" in capsys.readouterr().err
+
+
+def test_a_script_ends_as_a_command(capsys):
+    def main():
+        raise UsageError("There is no domain 'x'.")
+
+    with pytest.raises(SystemExit) as ended:
+        cli.script(main)
+    assert ended.value.code == 36
+    assert capsys.readouterr().err == "regoal: error: There is no domain 'x'.\n"
+
+
 def test_report_on_a_run(run_folder, tmp_path, lamps, capsys):
     assert regoal("report", run_folder, "--out", tmp_path / "figures") == 0
     figures = {path.name for path in (tmp_path / "figures").iterdir()}

@@ -5,7 +5,7 @@ import os
 import signal
 import sys
 import traceback
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from types import FrameType
 
 import tyro
@@ -54,6 +54,14 @@ def run(words: Sequence[str]) -> int:
         if len(rest) < len(words):
             traceback.print_exc()
         return _report(error)
+
+
+def script(main: Callable[[], None]) -> None:
+    """Run a script that stands beside regoal; what is meant for the user ends it as a command."""
+    try:
+        main()
+    except RegoalError as error:
+        sys.exit(_report(error))
 
 
 def parse(words: Sequence[str]) -> Command | int:
