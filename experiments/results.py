@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from experiments.words import words
+from regoal.cli import script
 from regoal.experiments.run_dir import (
     CONFIG,
     DONE,
@@ -34,7 +35,7 @@ from regoal.reports.tables import SETTINGS
 OUT = Path(__file__).parent.parent / "results"
 COLUMNS = (
     "domain", "method", "seeds", "tested", "coverage", "without_returns", "total", "median",
-    "mean", "minutes", "layers", "episodes", "paper_coverage",
+    "mean", "minutes", "layers", "policy_layers", "episodes", "paper_coverage",
 )  # fmt: skip
 
 
@@ -42,7 +43,9 @@ def main() -> None:
     """Copy the runs that are trained and tested, say so, and write the table of all."""
     for folder in find_runs(words(Path, "runs", __doc__, least="*")):
         run = load_run(folder)
-        if (folder / DONE).is_file() or run.method == "lama":
+        if run.of_another_policy:
+            print(f"{folder}: went on after its test, left out; `regoal sweep` tests it anew")
+        elif (folder / DONE).is_file() or run.method == "lama":
             print(f"{folder}: {keep(run, folder)}")
         else:
             print(f"{folder}: not finished, left out")
@@ -82,16 +85,18 @@ def table(runs: Sequence[RunRecord]) -> str:
     for (domain, method), group in sorted(by_domain_and_method(runs).items()):
         run = select_run(group)
         lengths = [r.plan_length for r in run.results if r.plan_length is not None]
-        last = run.episodes[-1] if run.episodes else {}
+        seconds = [as_float(r["elapsed_s"]) for r in (*run.episodes[-1:], *run.validation[-1:])]
+        layers = run.config.get("layers", "")
         paper = METHODS.get(method, {}).get(domain)
         writer.writerow(
             (
                 *(domain, method, len(group), len(run.results), len(lengths)),
                 *(sum(r.solved_without_return for r in run.results), sum(lengths)),
                 *(_rounded(f(lengths)) if lengths else "" for f in (statistics.median, _mean)),
-                _rounded(as_float(last["elapsed_s"]) / 60) if last else "",
-                run.config.get("layers", ""),
-                last.get("episode", ""),
+                _rounded(max(seconds) / 60) if seconds else "",
+                layers,
+                run.config.get("policy_layers") or layers,
+                run.episodes[-1]["episode"] if run.episodes else "",
                 paper.coverage if paper else "",
             )
         )
@@ -107,4 +112,4 @@ def _rounded(value: float) -> str:
 
 
 if __name__ == "__main__":
-    main()
+    script(main)
