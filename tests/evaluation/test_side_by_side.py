@@ -5,6 +5,7 @@ import itertools
 import multiprocessing
 import os
 import signal
+import threading
 import time
 from types import SimpleNamespace
 
@@ -56,8 +57,12 @@ def solved_by(task, action):
 
 @pytest.fixture(autouse=True)
 def _nothing_left():
+    before = threading.active_count()
     yield
+    for child in multiprocessing.active_children():
+        child.join(5)  # what is done may still be ending
     assert multiprocessing.active_children() == []
+    assert threading.active_count() == before
 
 
 @pytest.mark.parametrize("processes", [2, 3, 50])
@@ -93,7 +98,7 @@ def test_processes_work_beside_each_other(several):
     sizes = {}
     for task, ended in execute_side_by_side(run, several, processes=3):
         sizes.setdefault(ended.actions[0].name, []).append(len(task.objects))
-    assert str(os.getpid()) not in sizes
+    assert sizes[str(os.getpid())] == [6, 3]
     assert sorted(sizes.values()) == [[6, 3], [7, 4], [8, 5, 2]]
 
 
@@ -114,9 +119,12 @@ def test_what_is_raised_there_is_raised_here(several, error, raised, told):
 
 
 def test_a_process_that_is_killed_is_an_error(several):
+    here = os.getpid()
+
     def run(tasks, stop):
-        os.kill(os.getpid(), signal.SIGKILL)
-        return iter(())
+        if os.getpid() != here:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return endless(tasks, stop)
 
     with pytest.raises(RegoalError, match=r"exit code -9.*OMP_NUM_THREADS=1"):
         list(execute_side_by_side(run, several, processes=2))
@@ -124,7 +132,7 @@ def test_a_process_that_is_killed_is_an_error(several):
 
 def endless(tasks, stop, first=()):
     yield from first
-    while True:
+    while not stop():
         time.sleep(0.01)
 
 
@@ -149,6 +157,18 @@ def test_processes_end_with_whoever_wants_no_more(several, run):
     found.close()
 
 
+def test_nobody_waits_for_what_nobody_reads(several):
+    """More than a pipe holds is on its way from here when the others are no longer wanted."""
+
+    def run(tasks, stop):
+        for task in tasks:
+            yield solved_by(task, "x" * 2**20)
+
+    found = execute_side_by_side(run, several, processes=2)
+    next(found)
+    found.close()
+
+
 @pytest.mark.parametrize("made", [0, 1])
 def test_where_no_process_can_be_made_this_one_does_it(several, run, monkeypatch, made):
     forks, fork = [], os.fork
@@ -160,7 +180,7 @@ def test_where_no_process_can_be_made_this_one_does_it(several, run, monkeypatch
         return fork()
 
     monkeypatch.setattr(os, "fork", limited)
-    found = dict(execute_side_by_side(run, several, processes=2))
+    found = dict(execute_side_by_side(run, several, processes=3))
     assert found.keys() == set(several)
     assert len(forks) == made
 

@@ -1,15 +1,19 @@
 """Greedy execution on several cores: a process for each, which takes its part of the tasks.
 
 Half of a greedy step is Python, which threads cannot share. A forked process has tasks, encoder and
-network as they are in memory, and sends back what became of its tasks.
+network as they are in memory, and sends back what became of its tasks. This process takes a part
+too, as every copy costs some ten milliseconds; it does so in a thread, in the same way as the
+others, so that here signals and questions are answered.
 """
 
 import multiprocessing
 import signal
 import sys
+import threading
 import traceback
 import warnings
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 from typing import NamedTuple, Protocol
@@ -57,34 +61,35 @@ def most_processes(network: QNetwork) -> int:
 def execute_side_by_side(
     run: Run, tasks: Sequence[Task], *, processes: int, stop: Callable[[], bool] = lambda: False
 ) -> Iterator[tuple[Task, Ended]]:
-    """What `run` makes of every task, in up to so many processes of one thread each.
+    """What `run` makes of every task, in up to so many processes of one thread each, this included.
 
     Tasks are dealt out by size, the same ones to each process every time. `stop` is asked in this
     process; when true, what is unfinished is not yielded. Raises what `run` raises, and
     `RegoalError` where a process is lost.
     """
-    children = _begun(run, tasks, min(processes, len(tasks)))
+    by_size = sorted(range(len(tasks)), key=lambda i: -len(tasks[i].objects))
+    count = max(1, min(processes, len(tasks)))
+    *theirs, mine = (by_size[first::count] for first in range(count))
+    children = _begun(run, tasks, theirs)
     if not children:
         yield from _executed(run, tasks, stop)
         return
     try:
-        yield from _collected(children, tasks, stop)
+        with _in_a_thread(run, tasks, mine) as here:
+            yield from _collected(here, children, tasks, stop)
     finally:
         _end(children)
 
 
-def _begun(run: Run, tasks: Sequence[Task], count: int) -> dict[Connection, BaseProcess]:
-    """Processes at work, by what they send; none where one would do, or where none can be made."""
-    if count <= 1:
-        return {}
-    by_size = sorted(range(len(tasks)), key=lambda i: -len(tasks[i].objects))
+def _begun(
+    run: Run, tasks: Sequence[Task], parts: Sequence[Sequence[int]]
+) -> dict[Connection, BaseProcess]:
+    """A process at work on each part, by what it sends; none where not all can be made."""
     context = multiprocessing.get_context("fork")
     children: dict[Connection, BaseProcess] = {}
-    for first in range(count):
+    for part in parts:
         receiver, sender = context.Pipe(duplex=False)
-        child = context.Process(
-            target=_work, args=(run, tasks, by_size[first::count], sender), daemon=True
-        )
+        child = context.Process(target=_work, args=(run, tasks, part, sender), daemon=True)
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", DeprecationWarning)  # the kernel's threads are idle
@@ -104,10 +109,31 @@ def _end(children: dict[Connection, BaseProcess]) -> None:
         receiver.close()
 
 
+@contextmanager
+def _in_a_thread(run: Run, tasks: Sequence[Task], mine: Sequence[int]) -> Iterator[Connection]:
+    """Part of the tasks at work in this process; what it sends, as the others do."""
+    receiver, sender = multiprocessing.get_context("fork").Pipe(duplex=False)
+    unwanted, before = threading.Event(), native.threads()
+    thread = threading.Thread(target=_send, args=(run, tasks, mine, sender, unwanted.is_set))
+    native.use_threads(1)
+    thread.start()
+    try:
+        yield receiver
+    finally:
+        unwanted.set()
+        receiver.close()  # or it might wait for somebody to read
+        thread.join()
+        native.use_threads(before)
+
+
 def _collected(
-    children: dict[Connection, BaseProcess], tasks: Sequence[Task], stop: Callable[[], bool]
+    here: Connection,
+    children: dict[Connection, BaseProcess],
+    tasks: Sequence[Task],
+    stop: Callable[[], bool],
 ) -> Iterator[tuple[Task, Ended]]:
-    left = set(children)
+    """What comes from the thread and the processes; those that are done are no longer children."""
+    left = {here, *children}
     while left and not stop():
         for receiver in wait(list(left), timeout=POLL_S):
             assert isinstance(receiver, Connection)
@@ -122,6 +148,7 @@ def _collected(
                 ) from None
             if found is None:
                 left.remove(receiver)
+                children.pop(receiver, None)  # it ends by itself, which takes as long as a copy
             elif isinstance(found, Exception):
                 raise found
             else:
@@ -130,22 +157,37 @@ def _collected(
 
 
 def _work(run: Run, tasks: Sequence[Task], mine: Sequence[int], sender: Connection) -> None:
-    """What a process does: its tasks, then None or what went wrong."""
+    """What a process does."""
     end_with_parent()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal sends it to all, and one acts on it
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_DFL)
     native.use_threads(1)
+    _send(run, tasks, mine, sender, lambda: False)
+
+
+def _send(
+    run: Run,
+    tasks: Sequence[Task],
+    mine: Sequence[int],
+    sender: Connection,
+    stop: Callable[[], bool],
+) -> None:
+    """The number and the end of each task, then None or what went wrong."""
     numbers = {tasks[i]: i for i in mine}
     problem: Exception | None = None
     try:
-        for task, ended in _executed(run, [tasks[i] for i in mine], lambda: False):
+        for task, ended in _executed(run, [tasks[i] for i in mine], stop):
             sender.send((numbers[task], ended))
     except (RegoalError, MemoryError) as error:
         problem = error
+    except BrokenPipeError:  # nobody wants to know
+        return
     except Exception:  # raised again where it can be shown
         problem = RuntimeError(traceback.format_exc())
-    sender.send(problem)
+    with suppress(BrokenPipeError):
+        sender.send(problem)
+    sender.close()
 
 
 def _executed(
