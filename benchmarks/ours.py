@@ -93,7 +93,8 @@ class Ours:
     def greedy(self, steps: int) -> Timed:
         """`execute` with weights whose Q-values differ, so that the choice is not always the first.
 
-        A fresh encoder: a test problem's states are met once.
+        A fresh encoder: a test problem's states are met once. Problems are let go when they have
+        ended, and read again before the time begins, as theirs are read before.
         """
         network = QNetwork(self.relations, self.config.embedding_size, seed=0)
         noise = torch.randn(network.weights.shape, generator=torch.Generator().manual_seed(0))
@@ -101,6 +102,8 @@ class Ours:
         network.to(self.device)
         encoder = Encoder(self.relations)
         run = partial(execute, network, encoder, layers=self.layers, max_steps=steps)
+        for task in self.work.test_tasks:
+            task.initial_state  # noqa: B018
         start = time.perf_counter()
         processes = most_processes(network)
         ended = list(execute_side_by_side(run, self.work.test_tasks, processes=processes))
