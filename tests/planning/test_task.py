@@ -591,7 +591,7 @@ def test_nothing_of_the_library_is_kept_of_a_task_that_has_forgotten(tasks):
     task = tasks["blocks"]["three"].renewed()
     (pick_up, _) = task.applicable_actions(task.initial_state)
     task.state_of(task.successor(task.initial_state, pick_up).fluent_atoms)
-    left = weakref.ref(task._native)
+    left = weakref.ref(task.native)
     task.forget_states()
     del pick_up, _
     gc.collect()

@@ -179,7 +179,7 @@ class _Replay:
 
     def __init__(self, task: Task) -> None:
         self._task = task
-        self._problem = task._native
+        self._problem = task.native
         self._state = task.initial_state
         self._names = _Names(task)
         self.cost = 0.0
@@ -272,7 +272,7 @@ class _Names:
             self.schemas.setdefault(name, []).append(schema)
         self.objects = {
             self._renamed.get(native.get_name(), native.get_name()): native
-            for native in (*domain.get_constants(), *task._native.get_objects())
+            for native in (*domain.get_constants(), *task.native.get_objects())
         }
 
     def terms(self, literal: Any) -> list[str]:

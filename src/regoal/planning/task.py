@@ -25,6 +25,7 @@ from pymimir.advanced.formalism import (
 from regoal.errors import PddlError
 from regoal.planning import pddl_text
 from regoal.planning.goals import Atom, Goal
+from regoal.planning.library import Library
 from regoal.planning.pddl_domain import PddlAction
 from regoal.planning.trial import crash_of
 from regoal.planning.width import Width
@@ -59,7 +60,7 @@ class State:
     def __init__(self, task: "Task", native: Any) -> None:
         self.task = task
         self._native = native
-        self._library = task._native
+        self._library = task.native
         self.index: int = native.get_index()
         self._hash = hash((task.salt, self.index))
 
@@ -152,16 +153,12 @@ class Domain:
         return tuple(sorted((a.name, len(a.parameters)) for a in self.text.content.actions))
 
 
-OF_THE_LIBRARY = (
-    "_native", "_native_names", "_repositories", "_states", "_generator", "_width", "initial_state",
-)  # fmt: skip
-"""Attributes of a task that hold what the library has of it; made when first asked for."""
-
-
 class Task:
     """One problem: its objects, initial state, goal, and the dynamics of its domain."""
 
-    def __init__(self, domain: Domain, text: pddl_text.ProblemText, native: Any) -> None:
+    def __init__(
+        self, domain: Domain, text: pddl_text.ProblemText, library: Library | None = None
+    ) -> None:
         self.domain = domain
         self.path = text.path
         self.name = text.path.stem
@@ -176,35 +173,25 @@ class Task:
         """Tells states of different tasks apart in a dictionary; the same in every process."""
         self._text = text
         self._schemas = {a.name: a for a in domain.text.content.actions}
-        self._native = native
-        self._fluent: dict[int, Atom | None] = {}
-        self._derived: dict[int, Atom | None] = {}
-        self._actions: dict[int, GroundAction] = {}
+        self._library = library or self._read()
         self.static_atoms = self._read_static_atoms()
 
     @cached_property
-    def _native(self) -> Any:
-        """The library's view of the task."""
-        return pymimir.Problem(self.domain.native, self._text.text)
+    def _library(self) -> Library:
+        return self._read()
 
-    @cached_property
-    def _repositories(self) -> Any:
-        return self._native._advanced_problem.get_repositories()
+    def _read(self) -> Library:
+        return Library(self.domain.native, self._text.text)
 
-    @cached_property
-    def _states(self) -> Any:
-        """The library's states, the initial one first."""
-        self._native.get_initial_state()
-        return self._native._search_context.get_state_repository()
-
-    @cached_property
-    def _generator(self) -> Any:
-        return self._native._search_context.get_applicable_action_generator()
+    @property
+    def native(self) -> Any:
+        """The library's view of the task, until its states are forgotten."""
+        return self._library.problem
 
     @cached_property
     def initial_state(self) -> "State":
         """The state that the problem begins in."""
-        return State(self, self._native.get_initial_state()._advanced_state)
+        return State(self, self._library.initial)
 
     def __repr__(self) -> str:
         return f"Task({self.path})"
@@ -214,7 +201,7 @@ class Task:
 
         States of the two never equal each other.
         """
-        return Task(self.domain, self._text, pymimir.Problem(self.domain.native, self._text.text))
+        return Task(self.domain, self._text)
 
     def forget_states(self) -> None:
         """Let the library drop every state; it reads the problem again when that is next used.
@@ -222,10 +209,8 @@ class Task:
         States and actions from before must not be used again; `state_of` makes a state anew from
         its atoms.
         """
-        for name in OF_THE_LIBRARY:
+        for name in ("_library", "initial_state"):
             self.__dict__.pop(name, None)
-        for known in (self._fluent, self._derived, self._actions):
-            known.clear()
 
     @cached_property
     def object_index(self) -> dict[str, int]:
@@ -238,7 +223,7 @@ class Task:
         Raises `TooWideError` where there are too many to list, `PddlError` where one has no cost,
         and `StoppedError` where `regoal.stopping` says so.
         """
-        known = self._actions
+        known = self._library.actions
         found = []
         self.check_width(state)
         for native in checked(self._natives(state)):
@@ -258,11 +243,11 @@ class Task:
             self._width.check(self.path, names, lambda: self._natives(state))
 
     def _natives(self, state: State) -> Any:
-        return self._generator.generate_applicable_actions(state._native)
+        return self._library.generator.generate_applicable_actions(state._native)
 
     @cached_property
     def _width(self) -> Width:
-        return Width(self.domain.native, self._native, self.domain.text.predicates)
+        return Width(self.domain.native, self.native, self.domain.text.predicates)
 
     def is_dead_end(self, state: State) -> bool:
         """Whether no action is applicable; other dead ends are not told."""
@@ -276,7 +261,8 @@ class Task:
         """The state after `action`, which must be applicable in `state`."""
         if action.native is None:
             return state
-        after, _ = self._states.get_or_create_successor_state(state._native, action.native, 0.0)
+        states = self._library.states
+        after, _ = states.get_or_create_successor_state(state._native, action.native, 0.0)
         return State(self, after)
 
     def state_of(self, atoms: Iterable[Atom]) -> State:
@@ -285,40 +271,38 @@ class Task:
         It equals the state that was reached by actions. Raises `ValueError` for an atom that no
         state of this task can have.
         """
-        kinds, objects = self._native_names
-        found = FluentGroundAtomList()
+        kinds, found = self._native_predicates, FluentGroundAtomList()
         for atom in atoms:
             predicate = kinds.get(atom.predicate)
             if isinstance(predicate, DerivedPredicate):
                 continue
-            terms = [objects.get(name) for name in atom.objects]
+            terms = self._terms(atom.objects)
             if not isinstance(predicate, FluentPredicate) or any(t is None for t in terms):
                 raise ValueError(f"{atom} is no changeable atom of {self.path}")
             if predicate.get_arity() != len(terms):
                 raise ValueError(f"{atom} has another number of objects in {self.path}")
             found.append(
-                self._native._advanced_problem.get_or_create_ground_atom(
+                self.native._advanced_problem.get_or_create_ground_atom(
                     predicate, ObjectList(terms)
                 )
             )
-        return State(self, self._states.get_or_create_state(found, [])[0])
+        return State(self, self._library.states.get_or_create_state(found, [])[0])
+
+    def _terms(self, objects: Iterable[str]) -> list[Any]:
+        """The library's objects; None for what is none of this task's."""
+        return [self._library.objects.get(self._native_objects.get(name, "")) for name in objects]
 
     @cached_property
-    def _native_names(self) -> tuple[dict[str, Any], dict[str, Any]]:
-        """The library's predicates and objects under the names of the files."""
-        predicates, objects = self.domain.text.predicates, self._text.objects
-        natives = self.domain.native
-        return (
-            {
-                predicates[p.get_name()]: p._advanced_predicate
-                for p in natives.get_predicates()
-                if p.get_name() in predicates
-            },
-            {
-                objects[o.get_name()]: o._advanced_object
-                for o in (*natives.get_constants(), *self._native.get_objects())
-            },
-        )
+    def _native_objects(self) -> dict[str, str]:
+        """The library's names of objects by those of the files."""
+        return {name: native for native, name in self._text.objects.items()}
+
+    @cached_property
+    def _native_predicates(self) -> dict[str, Any]:
+        """The library's predicates under the names of the file."""
+        names = self.domain.text.predicates
+        natives = {p.get_name(): p._advanced_predicate for p in self.domain.native.get_predicates()}
+        return {names[name]: native for name, native in natives.items() if name in names}
 
     def ground(self, name: str, objects: Iterable[str]) -> GroundAction:
         """An action schema applied to these objects, applicable in some state or not.
@@ -326,14 +310,13 @@ class Task:
         Only for domains without `has_copies`: there the library has one schema of each name. Raises
         `PddlError` where the action's cost is undefined.
         """
-        names = self._native_names[1]
-        native = self._native._advanced_problem.ground(
-            self._native_actions[name], ObjectList([names[o] for o in objects])
+        native = self.native._advanced_problem.ground(
+            self._native_actions[name], ObjectList(self._terms(objects))
         )
-        index = native.get_index()
-        if index not in self._actions:
-            self._actions[index] = self._converted(native)
-        return self._actions[index]
+        known, index = self._library.actions, native.get_index()
+        if index not in known:
+            known[index] = self._converted(native)
+        return known[index]
 
     @cached_property
     def _native_actions(self) -> dict[str, Any]:
@@ -355,24 +338,10 @@ class Task:
 
     def atoms_of(self, state: Any) -> tuple[Atom, ...]:
         """The changeable and derived atoms of a library state, each converted once a task."""
-        fluent = self._known_atoms(self._fluent, "fluent", state.get_fluent_atoms())
-        derived = self._known_atoms(self._derived, "derived", state.get_derived_atoms())
-        return (*fluent, *derived)
-
-    def _known_atoms(
-        self, table: dict[int, Atom | None], kind: str, indices: Iterable[int]
-    ) -> list[Atom]:
-        """Atoms by their index in the library, those of predicates made for it left out."""
-        found = []
-        for index in indices:
-            if index not in table:
-                lookup = getattr(self._repositories, f"get_{kind}_ground_atoms_from_indices")
-                table[index] = self._atom(pymimir.GroundAtom(lookup([index])[0]))
-            if (atom := table[index]) is not None:
-                found.append(atom)
-        return found
+        return self._library.atoms_of(state, self._atom)
 
     def _atom(self, native: Any) -> Atom | None:
+        """Under the file's names; None for a predicate that was made for the library."""
         predicate = self.domain.text.predicates.get(native.get_predicate().get_name())
         if predicate is None:
             return None
@@ -402,7 +371,7 @@ class Task:
         return float(sum(c for c in costs if c is not None))
 
     def _read_static_atoms(self) -> frozenset[Atom]:
-        found = self._native.get_initial_atoms(ignore_fluent=True, ignore_derived=True)
+        found = self.native.get_initial_atoms(ignore_fluent=True, ignore_derived=True)
         return frozenset(atom for native in found if (atom := self._atom(native)) is not None)
 
 
@@ -422,7 +391,7 @@ def load_domain(path: Path) -> Domain:
 def load_task(domain: Domain, path: Path) -> Task:
     """Read a problem file of `domain`. Raises as `load_domain` does."""
     text = pddl_text.read_problem(path, domain.text)
-    return Task(domain, text, _native(path, lambda: pymimir.Problem(domain.native, text.text)))
+    return Task(domain, text, _native(path, lambda: Library(domain.native, text.text)))
 
 
 def _native(path: Path, make: Callable[[], Any]) -> Any:
