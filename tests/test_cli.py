@@ -11,6 +11,7 @@ import pytest
 
 from regoal import cli, commands, terminal
 from regoal.config import LAPTOP, PAPER, Decay, TrainConfig
+from regoal.domains.splits import instances
 from regoal.errors import PddlError, UsageError
 from regoal.evaluation.results import Outcome, PlanResult
 from regoal.experiments.run_dir import load_run, read_results
@@ -222,6 +223,14 @@ def test_durations_and_sizes_are_read():
 
 
 # --- generate, validate
+
+
+def test_generate_leaves_out_what_is_too_large_to_be_expanded(tmp_path, capsys):
+    words = ("generate", "gripper-l", "--out", tmp_path)
+    assert regoal(*words, "--max-states", "3") == 36
+    assert "No training problem of gripper-l has as few as 3 states" in capsys.readouterr().err
+    assert regoal(*words, "--max-states", "100") == 0
+    assert 1 <= len(list(tmp_path.glob("p*.pddl"))) < len(list(instances("gripper-l", "train")))
 
 
 def test_generate_writes_a_split(tmp_path, capsys):

@@ -18,7 +18,7 @@ from tyro.constructors import PrimitiveConstructorSpec
 
 from regoal import terminal, units
 from regoal.config import LAPTOP, DeviceName, TrainConfig
-from regoal.domains.splits import DOMAINS, write_split
+from regoal.domains.splits import DEFAULT_MAX_STATES, DOMAINS, write_split
 from regoal.errors import EXIT_DONE, EXIT_INVALID_PLAN, EXIT_NO_PLAN, RegoalError, UsageError
 from regoal.evaluation.results import PlanResult, problem_names
 from regoal.experiments.run_dir import check_credit, kept_results, recorded_number
@@ -77,10 +77,15 @@ class Generate:
     """An empty or new folder for domain.pddl and p001.pddl, p002.pddl, ..."""
     seed: int = 0
     """The same seed gives the same files."""
+    max_states: int = DEFAULT_MAX_STATES
+    """Of the training problems of a row with suffix -l, those with more reachable states than this
+    are left out."""
 
     def run(self) -> int:
         """Write the files."""
-        problems = write_split(self.domain, self.split, self.out, self.seed)
+        problems = write_split(
+            self.domain, self.split, self.out, self.seed, max_states=self.max_states
+        )
         name = self.domain.lower()
         print(f"{len(problems)} problems of {name} ({self.split}) are in {self.out}")
         return EXIT_DONE

@@ -229,15 +229,21 @@ def domain_pddl(domain: str) -> str:
     return path.read_text(encoding="utf-8")
 
 
-def write_split(domain: str, split: str, out: Path, seed: int = 0) -> list[Path]:
+def write_split(
+    domain: str, split: str, out: Path, seed: int = 0, *, max_states: int = DEFAULT_MAX_STATES
+) -> list[Path]:
     """Write `domain.pddl` and the problems p001.pddl, p002.pddl, ... into the folder `out`.
 
-    Returns the problem files in order. Raises `UsageError` for an unknown domain or split, and
-    where `out` already holds PDDL files that are not of this very set: they would join the split,
-    or be replaced. Capital letters, as in Blocks-L, are read as small ones.
+    Returns the problem files in order; `max_states` is as in `instances`. Raises `UsageError` for
+    an unknown domain or split, where no problem is small enough, and where `out` already holds PDDL
+    files that are not of this very set: they would join the split, or be replaced. Capital letters,
+    as in Blocks-L, are read as small ones.
     """
     domain = domain.lower()
-    problems = {f"p{i:03}.pddl": x for i, x in enumerate(instances(domain, split, seed), start=1)}
+    drawn = instances(domain, split, seed, max_states=max_states)
+    problems = {f"p{i:03}.pddl": x for i, x in enumerate(drawn, start=1)}
+    if not problems:
+        raise UsageError(f"No training problem of {domain} has as few as {max_states} states.")
     texts = {"domain.pddl": domain_pddl(domain)}
     texts |= {name: instance.to_pddl() for name, instance in problems.items()}
     if out.exists() and not out.is_dir():
