@@ -5,6 +5,7 @@ import subprocess
 import sys
 import time
 from collections import deque
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -29,6 +30,13 @@ def test_check_asks_every_question():
         with pytest.raises(StoppedError):
             check()
     check()
+
+
+def test_a_question_is_for_its_own_thread():
+    with stopping(lambda: True), ThreadPoolExecutor(1) as other:
+        other.submit(check).result()
+        with pytest.raises(StoppedError):
+            check()
 
 
 def test_long_work_is_checked_now_and_then():

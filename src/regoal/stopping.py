@@ -4,6 +4,7 @@ import contextlib
 import ctypes
 import signal
 import sys
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from typing import TypeVar
 
@@ -11,7 +12,16 @@ CHECK_EVERY = 1000
 """Parts of a long work between two questions whether it is to end."""
 
 T = TypeVar("T")
-_questions: list[Callable[[], bool]] = []
+
+
+class _Questions(threading.local):
+    """Those of one thread: its work is not ended by what another one is asked."""
+
+    def __init__(self) -> None:
+        self.open: list[Callable[[], bool]] = []
+
+
+_questions = _Questions()
 
 
 class StoppedError(Exception):
@@ -21,16 +31,16 @@ class StoppedError(Exception):
 @contextlib.contextmanager
 def stopping(asked: Callable[[], bool]) -> Iterator[None]:
     """Let `check` raise `StoppedError` inside this context once `asked` is true."""
-    _questions.append(asked)
+    _questions.open.append(asked)
     try:
         yield
     finally:
-        _questions.remove(asked)
+        _questions.open.remove(asked)
 
 
 def check() -> None:
     """Raise `StoppedError` where some question of `stopping` is answered by yes."""
-    if any(asked() for asked in _questions):
+    if any(asked() for asked in _questions.open):
         raise StoppedError
 
 

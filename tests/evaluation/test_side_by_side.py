@@ -76,17 +76,25 @@ def test_processes_find_what_one_finds(several, run, processes):
     assert outcomes == [Outcome.DEAD_END, Outcome.SOLVED] * 3 + [Outcome.DEAD_END]
 
 
-def test_what_a_task_has_met_is_let_go_when_it_ends(several, run, monkeypatch):
-    met = []
+@pytest.mark.parametrize("processes", [1, 2])
+def test_what_a_task_has_met_is_let_go_when_its_end_was_looked_at(
+    several, run, monkeypatch, processes
+):
+    """Not before, and by the thread that looks: the state must be of the same library object."""
+    found, met = [], []
     forget = Task.forget_states
 
     def noted(task):
-        met.append(task)
+        met.append((task, threading.current_thread()))
         forget(task)
 
     monkeypatch.setattr(Task, "forget_states", noted)
-    assert [task for task, _ in execute_side_by_side(run, several, processes=1)] == met
-    assert set(met) == set(several)
+    for task, _ in execute_side_by_side(run, several, processes=processes):
+        time.sleep(0.02)  # the others go on meanwhile
+        assert [known for known, _ in met] == found
+        found.append(task)
+    assert met == [(task, threading.main_thread()) for task in found]
+    assert set(found) == set(several)
 
 
 def test_processes_work_beside_each_other(several):

@@ -72,11 +72,11 @@ def execute_side_by_side(
     *theirs, mine = (by_size[first::count] for first in range(count))
     children = _begun(run, tasks, theirs)
     if not children:
-        yield from _executed(run, tasks, stop)
+        yield from _letting_go(_executed(run, tasks, stop))
         return
     try:
         with _in_a_thread(run, tasks, mine) as here:
-            yield from _collected(here, children, tasks, stop)
+            yield from _letting_go(_collected(here, children, tasks, stop))
     finally:
         _end(children)
 
@@ -111,10 +111,14 @@ def _end(children: dict[Connection, BaseProcess]) -> None:
 
 @contextmanager
 def _in_a_thread(run: Run, tasks: Sequence[Task], mine: Sequence[int]) -> Iterator[Connection]:
-    """Part of the tasks at work in this process; what it sends, as the others do."""
+    """Part of the tasks at work in this process; what it sends, as the others do.
+
+    A task that it has sent is no longer its own: whoever reads of it may use it and let it go.
+    """
     receiver, sender = multiprocessing.get_context("fork").Pipe(duplex=False)
     unwanted, before = threading.Event(), native.threads()
-    thread = threading.Thread(target=_send, args=(run, tasks, mine, sender, unwanted.is_set))
+    found = _executed(run, [tasks[i] for i in mine], unwanted.is_set)
+    thread = threading.Thread(target=_send, args=(found, _numbers(tasks, mine), sender))
     native.use_threads(1)
     thread.start()
     try:
@@ -163,21 +167,21 @@ def _work(run: Run, tasks: Sequence[Task], mine: Sequence[int], sender: Connecti
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_DFL)
     native.use_threads(1)
-    _send(run, tasks, mine, sender, lambda: False)
+    found = _executed(run, [tasks[i] for i in mine], lambda: False)
+    _send(_letting_go(found), _numbers(tasks, mine), sender)
+
+
+def _numbers(tasks: Sequence[Task], mine: Sequence[int]) -> dict[Task, int]:
+    return {tasks[i]: i for i in mine}
 
 
 def _send(
-    run: Run,
-    tasks: Sequence[Task],
-    mine: Sequence[int],
-    sender: Connection,
-    stop: Callable[[], bool],
+    found: Iterator[tuple[Task, Ended]], numbers: dict[Task, int], sender: Connection
 ) -> None:
     """The number and the end of each task, then None or what went wrong."""
-    numbers = {tasks[i]: i for i in mine}
     problem: Exception | None = None
     try:
-        for task, ended in _executed(run, [tasks[i] for i in mine], stop):
+        for task, ended in found:
             sender.send((numbers[task], ended))
     except (RegoalError, MemoryError) as error:
         problem = error
@@ -193,14 +197,19 @@ def _send(
 def _executed(
     run: Run, tasks: Sequence[Task], stop: Callable[[], bool]
 ) -> Iterator[tuple[Task, Ended]]:
-    """What `run` makes of every task, in this process.
-
-    What a task has met is let go when it has ended: a Hiking problem with 26 couples meets 400,000
-    actions in ten steps, which take half a gigabyte.
-    """
+    """What `run` makes of every task, here and now."""
     for execution in run(tasks, stop=stop):
         yield execution.task, _ended(execution)
-        execution.task.forget_states()
+
+
+def _letting_go(found: Iterator[tuple[Task, Ended]]) -> Iterator[tuple[Task, Ended]]:
+    """The same; what a task has met is let go once its end has been looked at.
+
+    A Hiking problem with 26 couples meets 400,000 actions in ten steps, which take half a gigabyte.
+    """
+    for task, ended in found:
+        yield task, ended
+        task.forget_states()
 
 
 def _ended(execution: Execution) -> Ended:
