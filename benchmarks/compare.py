@@ -40,7 +40,9 @@ from benchmarks.measures import (
 from benchmarks.ours import Ours, Plain
 from benchmarks.theirs import Theirs
 from benchmarks.work import DOMAINS, LARGE, Stack, Work, prepare
+from regoal.cli import script
 from regoal.files import write_text_atomically
+from regoal.networks.device import device_called
 
 LAYERS = (30, 100)
 ON_GPU = ("optimisation_step", "exploration_step", "greedy_steps_per_second")
@@ -171,6 +173,7 @@ def main() -> None:
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
     arguments = parser.parse_args()
     quick, on_gpu = arguments.quick, arguments.device == "cuda"
+    device_called(arguments.device)
     usual = tuple(name for name in DOMAINS if not (on_gpu and name == LARGE))
     domains = arguments.domains or (("blocks", LARGE) if quick and not on_gpu else usual)
     depths = arguments.layers or (LAYERS[:1] if quick else LAYERS)
@@ -191,4 +194,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    script(main)

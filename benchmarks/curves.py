@@ -24,6 +24,7 @@ import torch
 
 from benchmarks import machine
 from benchmarks.learning import first_complete
+from regoal.cli import script
 from regoal.config import LAPTOP
 from regoal.domains import gripper
 from regoal.domains.splits import domain_pddl
@@ -130,4 +131,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    script(main)

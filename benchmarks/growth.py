@@ -23,6 +23,7 @@ import torch
 
 from benchmarks import machine
 from benchmarks.work import draw_batches, prepare, random_walk
+from regoal.cli import script
 from regoal.config import TrainConfig
 from regoal.domains import gripper, visitall
 from regoal.domains.splits import domain_pddl
@@ -170,4 +171,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    script(main)

@@ -20,6 +20,7 @@ import numpy as np
 import torch
 
 from benchmarks import machine
+from regoal.cli import script
 from regoal.config import LAPTOP
 from regoal.domains.splits import write_split
 from regoal.experiments.run import run_training
@@ -130,4 +131,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    script(main)

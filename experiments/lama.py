@@ -1,9 +1,11 @@
 """LAMA on the test sets, for the paper's Table 2: `python -m experiments.lama DOMAINS...`.
 
-Each domain's records go to `results/DOMAIN/lama/0/`, where `python -m experiments.results` and
-`regoal report results` find them. Limits: 5 minutes of processor time, 4 GiB, a problem.
+Each domain's records go to `results/DOMAIN/lama/0/` once all are there, where
+`python -m experiments.results` and `regoal report results` find them.
+Limits: 5 minutes of processor time, 4 GiB, a problem.
 """
 
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -15,7 +17,8 @@ from regoal.domains.splits import write_split
 from regoal.experiments.run_dir import CONFIG, RESULTS, write_json
 
 LIMITS = {"time-limit": "5m", "memory-limit": "4G"}
-PROBLEMS = Path(__file__).parent.parent / "build" / "problems"
+BUILD = Path(__file__).parent.parent / "build"
+PROBLEMS = BUILD / "problems"
 
 
 def main() -> None:
@@ -34,12 +37,14 @@ def test_problems(domain: str, seed: int) -> Path:
 def run(domain: str, folder: Path) -> None:
     """LAMA's first plans for the problems of a folder, one at a time."""
     out = OUT / domain / "lama" / "0"
-    out.mkdir(parents=True, exist_ok=True)
+    unfinished = BUILD / "lama" / f"{domain}.jsonl"
     limits = [word for name, value in LIMITS.items() for word in (f"--{name}", value)]
     command = [sys.executable, "-m", "regoal.cli", "lama", str(folder / "domain.pddl")]
-    paths = ["--problems", str(folder), "--out", str(out / RESULTS)]
+    paths = ["--problems", str(folder), "--out", str(unfinished)]
     if code := subprocess.run([*command, *paths, *limits], check=False).returncode:
         sys.exit(code)  # and what was wrong has been said
+    out.mkdir(parents=True, exist_ok=True)
+    shutil.copyfile(unfinished, out / RESULTS)
     write_json(out / CONFIG, {"domain": domain, "method": "lama", **LIMITS})
 
 

@@ -63,7 +63,7 @@ def keep(run: RunRecord, folder: Path) -> str:
     done = f"kept in {to.relative_to(OUT.parent)}"
     if to.is_dir():
         before = load_run(to).config
-        names = [n for n in SETTINGS if before.get(n) != run.config.get(n)]
+        names = [n for n in SETTINGS if n in before and before[n] != run.config.get(n)]
         done += " in place of a run with " + (
             f"other {', '.join(names)}" if names else "its settings"
         )

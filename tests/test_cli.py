@@ -487,6 +487,15 @@ def test_report_on_a_run(run_folder, tmp_path, lamps, capsys):
 
 
 @pytest.mark.planner
+def test_a_problem_that_lama_cannot_read_is_a_failure(tmp_path):
+    pytest.importorskip("up_fast_downward")
+    folder = write_problems(tmp_path / "lamps", [1])
+    assert regoal("lama", folder / "domain.pddl", "--problems", folder) == 0
+    (folder / "p2.pddl").write_text(problem(1, goal="(lit nowhere)"))
+    assert regoal("lama", folder / "domain.pddl", "--problems", folder) == 32
+
+
+@pytest.mark.planner
 def test_lama_makes_the_same_records(lamps, tmp_path, capsys):
     pytest.importorskip("up_fast_downward")
     records = tmp_path / "lama.jsonl"

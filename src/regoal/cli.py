@@ -60,7 +60,7 @@ def script(main: Callable[[], None]) -> None:
     """Run a script that stands beside regoal; what is meant for the user ends it as a command."""
     try:
         main()
-    except RegoalError as error:
+    except (RegoalError, KeyboardInterrupt) as error:
         sys.exit(_report(error))
 
 

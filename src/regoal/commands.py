@@ -19,8 +19,15 @@ from tyro.constructors import PrimitiveConstructorSpec
 from regoal import terminal, units
 from regoal.config import LAPTOP, DeviceName, TrainConfig
 from regoal.domains.splits import DEFAULT_MAX_STATES, DOMAINS, write_split
-from regoal.errors import EXIT_DONE, EXIT_INVALID_PLAN, EXIT_NO_PLAN, RegoalError, UsageError
-from regoal.evaluation.results import PlanResult, problem_names
+from regoal.errors import (
+    EXIT_DONE,
+    EXIT_INTERNAL,
+    EXIT_INVALID_PLAN,
+    EXIT_NO_PLAN,
+    RegoalError,
+    UsageError,
+)
+from regoal.evaluation.results import Outcome, PlanResult, problem_names
 from regoal.experiments.run_dir import check_credit, kept_results, recorded_number
 from regoal.limits import process_age, supervised
 from regoal.planning.problem_files import problem_files, with_domains
@@ -356,7 +363,7 @@ class Lama:
     """A folder for the plans, one NAME.plan a solved problem."""
 
     def run(self) -> int:
-        """Run it; problems that stay unsolved are no failure of the command."""
+        """Run it; problems that stay unsolved are no failure, those that LAMA fails on are."""
         from regoal.evaluation.lama import Limits, lama_folder
         from regoal.planning.plans import check_plan_file
 
@@ -372,7 +379,7 @@ class Lama:
             )
             results = terminal.follow(found, len(problems), self.out, show)
         terminal.print_coverage(results)
-        return EXIT_DONE
+        return EXIT_INTERNAL if any(r.outcome is Outcome.ERROR for r in results) else EXIT_DONE
 
 
 @dataclass(frozen=True, kw_only=True)

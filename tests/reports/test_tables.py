@@ -66,8 +66,10 @@ def test_coverage_table_by_hand(tmp_path):
     ]
     assert bold(table) == [("Blocks", 2), ("Gripper-L", 2), ("Total", 2)]
     assert not any("part of the instances" in note for note in table.notes)
+    assert any("- where a method was not tested" in note for note in table.notes)
     fewer = tables.coverage_table([*runs, run(tmp_path, "state", [3], domain="Gripper_L")])
     assert "Tested on a part of the instances: Gripper-L, state (1 of 3)." in fewer.notes
+    assert not any("where a method was not tested" in note for note in fewer.notes)
 
 
 def test_lama_table_and_which_tables_there_are(tmp_path):

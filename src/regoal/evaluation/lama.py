@@ -224,10 +224,14 @@ def _read_plan(path: Path) -> tuple[str, int, int] | None:
     return text, sum(line.startswith("(") for line in lines), int(last[1])
 
 
+_NO_REASON = re.compile(r"INFO |Driver aborting|\w+ exit code:|\s*->|Parsing\.\.\.$")
+
+
 def _last_words(log: Path) -> str:
+    """The last two lines that may say why, on one."""
     lines = [line.strip() for line in log.read_text(errors="replace").splitlines() if line.strip()]
-    errors = [line for line in lines if "error" in line.lower()]
-    return (errors or lines or ["it said nothing"])[-1][:300]
+    reasons = [line for line in lines if not _NO_REASON.match(line)]
+    return " ".join(reasons[-2:])[:300] or "it said nothing"
 
 
 def _domain_name(domain: Path) -> str:

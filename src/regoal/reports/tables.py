@@ -279,7 +279,7 @@ def _without_returns(results: Sequence[PlanResult]) -> float:
 
 
 def _unequal_note(results: Results) -> list[str]:
-    """A warning where a method was tested on fewer instances of a domain than another."""
+    """Warnings where a method was tested on fewer instances of a domain than another."""
     most: dict[str, int] = defaultdict(int)
     for (domain, _), found in results.items():
         most[domain] = max(most[domain], len(found))
@@ -288,7 +288,10 @@ def _unequal_note(results: Results) -> list[str]:
         for domain, method in _keys(results)
         if len(results[domain, method]) < most[domain]
     ]
-    return [f"Tested on a part of the instances: {'; '.join(fewer)}."] if fewer else []
+    notes = [f"Tested on a part of the instances: {'; '.join(fewer)}."] if fewer else []
+    if any((d, m) not in results for d in domain_order(results) for m in method_order(results)):
+        notes.append(f"{MISSING} where a method was not tested: its total is over the others only.")
+    return notes
 
 
 def _number_of_values(runs: Sequence[RunRecord], name: str) -> int:
