@@ -390,6 +390,15 @@ def interrupted(files, out, number, at):
     return run(files, out, tell), told
 
 
+@pytest.fixture
+def _not_under_nohup():
+    """The tests may run where a hangup is ignored."""
+    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    yield
+    signal.signal(signal.SIGHUP, before)
+
+
+@pytest.mark.usefixtures("_not_under_nohup")
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 @pytest.mark.parametrize("at", [1, 4])
 def test_the_first_signal_saves_and_ends_the_run(files, tmp_path, finished, number, at):
