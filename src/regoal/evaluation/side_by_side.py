@@ -30,6 +30,10 @@ POLL_S = 0.05
 """Seconds between two questions whether to stop, while nothing ends."""
 
 
+Part = dict[Task, int]
+"""The tasks of one process, the largest first, each with its number among all."""
+
+
 class Run(Protocol):
     """`execute` with everything said but the tasks and when to stop."""
 
@@ -68,28 +72,27 @@ def execute_side_by_side(
     `RegoalError` where a process is lost.
     """
     by_size = sorted(range(len(tasks)), key=lambda i: -len(tasks[i].objects))
-    count = max(1, min(processes, len(tasks)))
-    *theirs, mine = (by_size[first::count] for first in range(count))
-    children = _begun(run, tasks, theirs)
+    count = min(processes, len(tasks))
+    firsts = range(count) if count > 1 else ()
+    parts = [{tasks[i]: i for i in by_size[first::count]} for first in firsts]
+    children = _begun(run, parts[:-1])
     if not children:
         yield from _letting_go(_executed(run, tasks, stop))
         return
     try:
-        with _in_a_thread(run, tasks, mine) as here:
+        with _in_a_thread(run, parts[-1]) as here:
             yield from _letting_go(_collected(here, children, tasks, stop))
     finally:
         _end(children)
 
 
-def _begun(
-    run: Run, tasks: Sequence[Task], parts: Sequence[Sequence[int]]
-) -> dict[Connection, BaseProcess]:
+def _begun(run: Run, parts: Sequence[Part]) -> dict[Connection, BaseProcess]:
     """A process at work on each part, by what it sends; none where not all can be made."""
     context = multiprocessing.get_context("fork")
     children: dict[Connection, BaseProcess] = {}
     for part in parts:
         receiver, sender = context.Pipe(duplex=False)
-        child = context.Process(target=_work, args=(run, tasks, part, sender), daemon=True)
+        child = context.Process(target=_work, args=(run, part, sender), daemon=True)
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", DeprecationWarning)  # the kernel's threads are idle
@@ -110,15 +113,15 @@ def _end(children: dict[Connection, BaseProcess]) -> None:
 
 
 @contextmanager
-def _in_a_thread(run: Run, tasks: Sequence[Task], mine: Sequence[int]) -> Iterator[Connection]:
+def _in_a_thread(run: Run, part: Part) -> Iterator[Connection]:
     """Part of the tasks at work in this process; what it sends, as the others do.
 
     A task that it has sent is no longer its own: whoever reads of it may use it and let it go.
     """
     receiver, sender = multiprocessing.get_context("fork").Pipe(duplex=False)
     unwanted, before = threading.Event(), native.threads()
-    found = _executed(run, [tasks[i] for i in mine], unwanted.is_set)
-    thread = threading.Thread(target=_send, args=(found, _numbers(tasks, mine), sender))
+    found = _executed(run, list(part), unwanted.is_set)
+    thread = threading.Thread(target=_send, args=(found, part, sender))
     native.use_threads(1)
     thread.start()
     try:
@@ -160,29 +163,22 @@ def _collected(
                 yield tasks[number], ended
 
 
-def _work(run: Run, tasks: Sequence[Task], mine: Sequence[int], sender: Connection) -> None:
+def _work(run: Run, part: Part, sender: Connection) -> None:
     """What a process does."""
     end_with_parent()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal sends it to all, and one acts on it
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_DFL)
     native.use_threads(1)
-    found = _executed(run, [tasks[i] for i in mine], lambda: False)
-    _send(_letting_go(found), _numbers(tasks, mine), sender)
+    _send(_letting_go(_executed(run, list(part), lambda: False)), part, sender)
 
 
-def _numbers(tasks: Sequence[Task], mine: Sequence[int]) -> dict[Task, int]:
-    return {tasks[i]: i for i in mine}
-
-
-def _send(
-    found: Iterator[tuple[Task, Ended]], numbers: dict[Task, int], sender: Connection
-) -> None:
+def _send(found: Iterator[tuple[Task, Ended]], part: Part, sender: Connection) -> None:
     """The number and the end of each task, then None or what went wrong."""
     problem: Exception | None = None
     try:
         for task, ended in found:
-            sender.send((numbers[task], ended))
+            sender.send((part[task], ended))
     except (RegoalError, MemoryError) as error:
         problem = error
     except BrokenPipeError:  # nobody wants to know

@@ -173,14 +173,12 @@ class Task:
         """Tells states of different tasks apart in a dictionary; the same in every process."""
         self._text = text
         self._schemas = {a.name: a for a in domain.text.content.actions}
-        self._library = library or self._read()
+        if library is not None:
+            self._library = library
         self.static_atoms = self._read_static_atoms()
 
     @cached_property
     def _library(self) -> Library:
-        return self._read()
-
-    def _read(self) -> Library:
         return Library(self.domain.native, self._text.text)
 
     @property
