@@ -136,15 +136,10 @@ class Learner:
             target = td_learning.bounded(target, remaining, discount=config.discount)
         target = target.to(self.device)
         weight = torch.from_numpy(sample.weights[part]).float().to(self.device)
-        values = self._values(transitions, depth)
-        errors = [td_learning.td_error(value, target) for value in values]
-        losses = [
-            td_learning.weighted_mean(
-                td_learning.huber_loss(error, delta=config.huber_delta), weight
-            )
-            for error in errors
-        ]
-        loss = torch.stack(losses).sum() * (len(transitions) / len(sample.transitions))
+        errors = td_learning.td_error(self._values(transitions, depth), target)
+        losses = td_learning.huber_loss(errors, delta=config.huber_delta)
+        loss = td_learning.weighted_mean(losses, weight).sum()
+        loss = loss * (len(transitions) / len(sample.transitions))
         loss.backward()  # type: ignore[no-untyped-call]
         return loss.detach(), errors[-1].detach()
 
@@ -167,12 +162,12 @@ class Learner:
         halves = (slice(whole.start, middle), slice(middle, whole.stop))
         return [compute(half) for half in halves if half.start < half.stop]
 
-    def _values(self, transitions: Sequence[Transition], depth: int) -> list[Tensor]:
-        """Q(s, a, g) [B] after `depth` layers and after all."""
+    def _values(self, transitions: Sequence[Transition], depth: int) -> Tensor:
+        """Q(s, a, g) [C, B] after `depth` layers and after all; C is 1 where these are one."""
         batch = self.encoder.batch((t.state, t.goal) for t in transitions)
         starts = np.cumsum((0, *batch.action_counts[:-1]))
         chosen = torch.from_numpy(starts + [t.action for t in transitions])
-        values: list[Tensor] = self.online(batch.only(chosen), sorted({depth, self.config.layers}))
+        values: Tensor = self.online(batch.only(chosen), sorted({depth, self.config.layers}))
         return values
 
     def _next_values(self, transitions: Sequence[Transition]) -> Tensor:

@@ -33,21 +33,21 @@ def bounded(target: Tensor, remaining: Tensor, *, discount: float) -> Tensor:
 
 
 def td_error(value: Tensor, target: Tensor) -> Tensor:
-    """Q(s, a, g) - y, [B], signed; no gradient flows into the target."""
-    _check_same_shape(value, target)
+    """Q(s, a, g) - y, [..., B] as `value`, signed; no gradient flows into the target [B]."""
+    _check_ends_alike(value, target)
     return value - target.detach()
 
 
 def huber_loss(error: Tensor, *, delta: float) -> Tensor:
-    """½e² up to |e| = δ, then δ(|e| - ½δ), [B] (Huber 1964; the paper has δ = 1)."""
+    """½e² up to |e| = δ, then δ(|e| - ½δ), for each error (Huber 1964; the paper has δ = 1)."""
     size = error.abs()
     return torch.where(size <= delta, 0.5 * error**2, delta * (size - 0.5 * delta))
 
 
 def weighted_mean(loss: Tensor, weight: Tensor) -> Tensor:
-    """The mean of the losses [B], each times its importance weight [B]; a scalar."""
-    _check_same_shape(loss, weight)
-    return (loss * weight).mean()
+    """[...], the mean of the losses [..., B], each times its importance weight [B]."""
+    _check_ends_alike(loss, weight)
+    return (loss * weight).mean(-1)
 
 
 def priority(error: Tensor) -> Tensor:
@@ -58,3 +58,8 @@ def priority(error: Tensor) -> Tensor:
 def _check_same_shape(a: Tensor, b: Tensor) -> None:
     if a.shape != b.shape:
         raise ValueError(f"shapes differ: {tuple(a.shape)} and {tuple(b.shape)}")
+
+
+def _check_ends_alike(a: Tensor, b: Tensor) -> None:
+    if a.shape[-1:] != b.shape:
+        raise ValueError(f"shapes differ: {tuple(a.shape)} does not end in {tuple(b.shape)}")

@@ -95,9 +95,9 @@ def takes(layout: Layout) -> bool:
     return fits
 
 
-def embed(weights: Tensor, layout: Layout, batch: Batch, depths: Sequence[int]) -> list[Tensor]:
+def embed(weights: Tensor, layout: Layout, batch: Batch, depths: Sequence[int]) -> Tensor:
     """As `rgnn.embed_reference`; where messages are equally strong, the first gets the gradient."""
-    return list(_embedded(weights, plan_of(batch, layout, depths, weights.device)).unbind())
+    return _embedded(weights, plan_of(batch, layout, depths, weights.device))
 
 
 def read(weights: Tensor, layout: Layout, batch: Batch, depths: Sequence[int]) -> Tensor:

@@ -200,26 +200,27 @@ class _Call:
         return int(end < 0 or shared)
 
     def spread(self, x: Tensor) -> Tensor:
-        """A copy of `x` [N, D] in which every node has the row of the node it is merged with."""
-        return x.index_select(0, torch.from_numpy(self.class_of)) if self.smaller else x.clone()
+        """`x` [C, N, D] with the row of the node that each node is merged with."""
+        return x.index_select(1, torch.from_numpy(self.class_of)) if self.smaller else x
 
     def gathered(self, grad: Tensor) -> Tensor:
-        """The gradient [N, D] of `x` from that of `spread(x)`."""
+        """The gradient [C, N, D] of `x` from that of `spread(x)`."""
         if not self.smaller:
             return grad.contiguous()
-        return torch.zeros_like(grad).index_add_(0, torch.from_numpy(self.class_of), grad)
+        return torch.zeros_like(grad).index_add_(1, torch.from_numpy(self.class_of), grad)
 
 
-def embed(weights: Tensor, layout: Layout, batch: Batch, depths: Sequence[int]) -> list[Tensor]:
+def embed(weights: Tensor, layout: Layout, batch: Batch, depths: Sequence[int]) -> Tensor:
     """As `rgnn.embed_reference`; where messages are equally strong, the first gets the gradient."""
     if weights.requires_grad and torch.is_grad_enabled():
-        return list(_Embed.apply(weights, layout, batch, tuple(depths)))  # type: ignore[no-untyped-call]
-    if len(depths) > 1:
-        return [embed(weights, layout, batch, [depth])[0] for depth in depths]
-    return [_infer(weights, layout, batch, depths[0])]
+        apply: Callable[..., Tensor] = _Embed.apply
+        return apply(weights, layout, batch, tuple(depths))
+    found = [_infer(weights, layout, batch, depth) for depth in depths]
+    return found[0] if len(found) == 1 else torch.cat(found)
 
 
 def _infer(weights: Tensor, layout: Layout, batch: Batch, layers: int) -> Tensor:
+    """Embeddings [1, N, D]."""
     call = _prepare(weights, layout, batch)
     x = weights.new_zeros(2, batch.nodes, layout.size)
     strongest = torch.empty_like(x[0])
@@ -232,7 +233,7 @@ def _infer(weights: Tensor, layout: Layout, batch: Batch, layers: int) -> Tensor
             _at(strongest),
         )
     )
-    return call.spread(x[layers % 2]) if call.smaller else x[layers % 2]
+    return call.spread(x[layers % 2].unsqueeze(0))
 
 
 class _Embed(torch.autograd.Function):
@@ -241,7 +242,7 @@ class _Embed(torch.autograd.Function):
     @staticmethod
     def forward(
         ctx: Any, weights: Tensor, layout: Layout, batch: Batch, depths: tuple[int, ...]
-    ) -> tuple[Tensor, ...]:
+    ) -> Tensor:
         call, layers = _prepare(weights, layout, batch), depths[-1]
         room, saved = _saved(weights, layers, batch.nodes, len(batch.args), layout.size)
         saved["embeddings"][0] = 0
@@ -256,16 +257,16 @@ class _Embed(torch.autograd.Function):
         )
         ctx.room, ctx.pointers, ctx.call, ctx.depths = room, pointers, call, depths
         ctx.save_for_backward(weights)
-        return tuple(call.spread(saved["embeddings"][depth]) for depth in depths)
+        return call.spread(saved["embeddings"][list(depths)])
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         (weights,) = ctx.saved_tensors
         if ctx.room is None:
             raise RuntimeError("the kernel keeps what it saved for one backward pass only")
         call = ctx.call
-        wanted = torch.stack([call.gathered(grad) for grad in grads])
+        wanted = call.gathered(grad)
         depths = np.array(ctx.depths, dtype=np.int64)
         transposed = torch.empty_like(weights)
         call.kernel.regoal_transpose(ctypes.byref(call.network), _at(transposed))

@@ -35,8 +35,8 @@ class QNetwork(nn.Module):
         self.most_objects = most_objects
         """m in the module's description; 0 takes the sum as it is, as the paper does."""
 
-    def forward(self, batch: Batch, depths: Sequence[int]) -> list[Tensor]:
-        """Q-values [Q] of all actions of the batch, read out after each depth in `depths`.
+    def forward(self, batch: Batch, depths: Sequence[int]) -> Tensor:
+        """Q-values [C, Q] of all actions of the batch, read out after each of C depths.
 
         Depth is an argument, as all rounds share their weights; the depths must rise. The batch
         is moved to where the weights are, and the values stay there.
@@ -46,11 +46,10 @@ class QNetwork(nn.Module):
             pairs = gpu.read(self.weights, self.layout, batch, depths)
         else:
             batch = moved(batch, self.weights.device)
-            embeddings = embed(self.weights, self.layout, batch, depths)
-            pairs = torch.stack([_pairs(f, batch) for f in embeddings])
+            pairs = _pairs(embed(self.weights, self.layout, batch, depths), batch)
         if self.most_objects:
             pairs = self._divided(pairs, batch)
-        return list(self._values(pairs.flatten(0, 1)).view(pairs.shape[:2]).unbind())
+        return self._values(pairs.flatten(0, 1)).view(pairs.shape[:2])
 
     def q_values(self, batch: Batch, layers: int) -> list[Tensor]:
         """Q-values [actions] of each instance, on the CPU, after `layers` rounds; no gradients."""
@@ -79,7 +78,7 @@ class QNetwork(nn.Module):
         return smaller
 
     def _divided(self, pairs: Tensor, batch: Batch) -> Tensor:
-        """Pairs [depths, Q, 2D] with their sums divided."""
+        """Pairs [C, Q, 2D] with their sums divided."""
         objects = torch.bincount(batch.object_instance, minlength=len(batch.action_counts))
         shares = objects.clamp(min=self.most_objects)[batch.action_instance].to(pairs).reciprocal()
         of_action, sums = pairs.tensor_split(2, dim=-1)
@@ -91,10 +90,10 @@ class QNetwork(nn.Module):
 
 
 def _pairs(f: Tensor, batch: Batch) -> Tensor:
-    """[Q, 2D] from embeddings [N, D]: an action's, and the sum of its objects'."""
-    objects = f.new_zeros(len(batch.action_counts), f.shape[1])
-    objects = objects.index_add(0, batch.object_instance, f[batch.object_nodes])
-    return torch.cat((f[batch.action_nodes], objects[batch.action_instance]), dim=1)
+    """[C, Q, 2D] from embeddings [C, N, D]: an action's, and the sum of its objects'."""
+    objects = f.new_zeros(len(f), len(batch.action_counts), f.shape[2])
+    objects = objects.index_add(1, batch.object_instance, f[:, batch.object_nodes])
+    return torch.cat((f[:, batch.action_nodes], objects[:, batch.action_instance]), dim=2)
 
 
 def moved(batch: Batch, device: torch.device) -> Batch:

@@ -11,7 +11,7 @@ equally strong, the definition splits the gradient evenly among them, and the ke
 the first; for messages of one relation from equal inputs that is the same for the weights.
 
 Shapes by letter: N nodes, M arguments of all atoms, A atoms of one relation, K its arity,
-D embedding size.
+D embedding size, C depths.
 """
 
 from collections.abc import Sequence
@@ -26,8 +26,8 @@ from regoal.networks.encoding import Batch
 from regoal.networks.parameters import MLP, Layout
 
 
-def embed(weights: Tensor, layout: Layout, batch: Batch, depths: Sequence[int]) -> list[Tensor]:
-    """Embeddings [N, D] after each number of rounds in `depths`, from 1 on and rising.
+def embed(weights: Tensor, layout: Layout, batch: Batch, depths: Sequence[int]) -> Tensor:
+    """Embeddings [C, N, D] after each number of rounds in `depths`, from 1 on and rising.
 
     Runs a kernel where there is one for the device and it fits, else the definition below. Raises
     `ValueError` for other depths.
@@ -46,9 +46,7 @@ def check_depths(depths: Sequence[int]) -> None:
         raise ValueError(f"depths must rise from at least 1, got {list(depths)}")
 
 
-def embed_reference(
-    weights: Tensor, layout: Layout, batch: Batch, depths: Sequence[int]
-) -> list[Tensor]:
+def embed_reference(weights: Tensor, layout: Layout, batch: Batch, depths: Sequence[int]) -> Tensor:
     """The definition above, a line a step. The kernel must equal it."""
     messages = [layout.mlp(weights, f"message.{i}") for i in range(len(layout.arities))]
     update = layout.mlp(weights, "update")
@@ -61,7 +59,7 @@ def embed_reference(
         x = x + functional.layer_norm(new, (layout.size,), scale, shift)
         if depth in depths:
             wanted.append(x)
-    return wanted
+    return torch.stack(wanted)
 
 
 def apply_mlp(weights: MLP, x: Tensor) -> Tensor:
