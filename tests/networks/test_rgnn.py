@@ -51,8 +51,9 @@ def assert_equal(weights, layout, batch, depths, *, values, gradients):
     scale = max(1.0, expected.abs().max().item())
     torch.testing.assert_close(grad / scale, expected / scale, rtol=0, atol=gradients)
     with torch.no_grad():
-        for one, other in zip(native.embed(weights, layout, batch, depths), ours, strict=True):
-            assert torch.equal(one, other)
+        inferred = native.embed(weights, layout, batch, depths)
+    assert torch.equal(inferred[-1], ours[-1])
+    torch.testing.assert_close(inferred, torch.stack(ours), rtol=values, atol=values)
 
 
 # The kernel equals the definition
@@ -506,11 +507,20 @@ def test_small_numbers_are_zero_in_the_kernel_only(count, threads):
 # Nodes that look the same are one in the kernel
 
 
-def nodes_left(layout, batch):
-    """How many nodes the kernel works on, and of how many arguments."""
+def stages_of(layout, batch, layers=20):
+    """Of each shard, the round before which each stage ends, and its number of nodes.
+
+    As the C structures have them: a count and two addresses, then fifteen numbers a stage.
+    """
     call = native._prepare(random_weights(layout, 0), layout, batch)
-    call.run(lambda shard: 0)
-    return sum(graph.node_end - graph.node_begin for graph in call.shards)
+    call.run(layers, lambda shard: 0)
+    stages = [numbers[3:][: 15 * numbers[0]].reshape(-1, 15) for numbers in call.stages]
+    return [[(int(x[8]), int(x[7] - x[6])) for x in stage] for stage in stages]
+
+
+def nodes_left(layout, batch):
+    """How many nodes the kernel works on in the last rounds."""
+    return sum(stages[-1][1] for stages in stages_of(layout, batch))
 
 
 @needs_kernel
@@ -526,15 +536,50 @@ def test_nodes_that_look_the_same_are_merged():
                      gradients=1e-12)  # fmt: skip
 
 
+def chain(nodes):
+    """Each is so far from the end; only refinement over the whole length tells them apart."""
+    return (nodes, [[[i, i + 1] for i in range(nodes - 1)]])
+
+
 @needs_kernel
 def test_nodes_at_different_places_of_a_chain_are_not_merged(threads):
-    # Each is so far from the end; only refinement over the whole length tells them apart.
     layout = Layout((2,), 16)
-    chain = (9, [[[i, i + 1] for i in range(8)]])
-    assert nodes_left(layout, batch_of((2,), [chain])) == 9
-    assert nodes_left(layout, batch_of((2,), [chain] * 3)) == 9
+    assert nodes_left(layout, batch_of((2,), [chain(9)])) == 9
+    assert nodes_left(layout, batch_of((2,), [chain(9)] * 3)) == 9
     threads(3)
-    assert nodes_left(layout, batch_of((2,), [chain] * 3)) == 27
+    assert nodes_left(layout, batch_of((2,), [chain(9)] * 3)) == 27
+
+
+@needs_kernel
+def test_the_first_rounds_run_on_smaller_graphs():
+    # After t rounds a chain's nodes are told apart that lie at most t - 1 from an end.
+    [stages] = stages_of(Layout((2,), 16), batch_of((2,), [chain(41)]), 30)
+    assert stages[0] == (1, 3)
+    assert [until for until, _ in stages] == sorted({until for until, _ in stages})
+    assert all(nodes == min(41, 2 * until + 1) for until, nodes in stages[:-1])
+    assert stages[-1] == (30, 41)
+    # Where the rounds end sooner, the nodes that they cannot tell apart stay one.
+    assert stages_of(Layout((2,), 16), batch_of((2,), [chain(41)]), 5)[0][-1] == (5, 11)
+
+
+@needs_kernel
+@settings(max_examples=25, deadline=None)
+@given(
+    seed=st.integers(0, 100_000),
+    count=st.integers(1, 3),
+    depths=st.sets(st.integers(1, 20), min_size=1, max_size=3).map(sorted),
+)
+def test_stages_change_no_embedding_and_no_gradient(seed, count, depths):
+    rng = np.random.default_rng(seed)
+    layout = Layout((2, 1), 16)
+    marked = [[[int(v)] for v in rng.integers(30, size=int(rng.integers(3)))] for _ in range(4)]
+    chains = [(30, [*chain(30)[1], marks]) for marks in marked]
+    native.use_threads(count)
+    try:
+        assert_equal(random_weights(layout, seed), layout, batch_of((2, 1), chains), depths,
+                     values=1e-11, gradients=1e-9)  # fmt: skip
+    finally:
+        native.use_threads(1)
 
 
 @needs_kernel

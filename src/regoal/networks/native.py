@@ -31,6 +31,7 @@ from regoal.networks.encoding import Batch
 from regoal.networks.parameters import Layout
 
 SOURCE = Path(__file__).with_name("rgnn_kernel.c")
+SOURCES = (SOURCE, *(SOURCE.with_name(f"rgnn_{name}.h") for name in ("dense", "stages")))
 FLAGS = ("-O3", "-march=native", "-fno-math-errno", "-ffp-contract=fast", "-shared", "-fPIC")
 DOUBLE = ("-DDOUBLE", "-DREAL=double", "-DINTEGER=int64_t")
 MAX_WIDTH = 1024
@@ -93,7 +94,7 @@ def library(double: bool = False) -> ctypes.CDLL | None:
     except (OSError, RuntimeError, subprocess.SubprocessError) as error:
         log.warning("the C kernel does not build (%s): running without it", _reason(error))
         return None
-    kernel.regoal_merge.restype = ctypes.c_int64
+    kernel.regoal_room.restype = ctypes.c_int64
     return kernel
 
 
@@ -107,7 +108,8 @@ def _reason(error: Exception) -> str:
 def _build(compiler: str, flags: Sequence[str]) -> Path:
     """Compile once for each source, compiler, flags and processor; later calls find the file."""
     cpu = Path("/proc/cpuinfo")
-    identity = [SOURCE.read_text(encoding="utf-8"), compiler, *flags, platform.machine()]
+    texts = [path.read_text(encoding="utf-8") for path in SOURCES]
+    identity = [*texts, compiler, *flags, platform.machine()]
     if cpu.exists():
         lines = cpu.read_text(encoding="utf-8", errors="replace").splitlines()
         identity += sorted({x for x in lines if x.startswith(("flags", "Features"))})
@@ -146,9 +148,6 @@ class _Graph(ctypes.Structure):
         ("atom_end", ctypes.c_void_p),
         ("node_begin", ctypes.c_int64),
         ("node_end", ctypes.c_int64),
-        ("shared", ctypes.c_void_p),
-        ("slot", ctypes.c_void_p),
-        ("node_of", ctypes.c_void_p),
     )
 
 
@@ -163,51 +162,29 @@ class _Saved(ctypes.Structure):
 
 @dataclass
 class _Call:
-    """A batch as the kernel takes it; on a smaller graph where nodes can be merged."""
+    """A batch as the kernel takes it."""
 
     kernel: ctypes.CDLL
     network: _Network
-    shards: list[_Graph]
-    class_of: npt.NDArray[np.int64]
-    """[N] the node that each node is merged with in the shards."""
-    merged_args: npt.NDArray[np.int64]
-    """[M] room for the arguments of merged graphs."""
-    merged_ends: npt.NDArray[np.int64]
-    """[S, R] room for where their atoms end."""
+    graphs: list[_Graph]
+    """One a shard."""
+    stages: list[npt.NDArray[np.int64]]
+    """Of each shard, room for the graphs that its rounds run on: nodes that these rounds cannot
+    tell apart yet are one."""
     keep: list[Any]
     """The arrays that the structures point into."""
-    smaller: bool = False
-    """Whether nodes are merged in any shard."""
 
-    def run(self, compute: Callable[[int], int]) -> None:
-        """Look through every shard and compute with it, by its number, beside each other."""
-        _each(len(self.shards), lambda shard: self._look(shard) or compute(shard))
+    def run(self, layers: int, compute: Callable[[int], int]) -> None:
+        """Find the stages of every shard and compute with it, by its number, beside each other."""
+        _each(len(self.graphs), lambda i: self._find_stages(i, layers) or compute(i))
 
-    def _look(self, shard: int) -> int:
-        """What is the same for all rounds: nodes that always look the same become one, and those
-        that many atoms share are found. Not 0 where there is no memory.
-        """
-        graph, ends = self.shards[shard], self.merged_ends[shard]
-        end = self.kernel.regoal_merge(
-            ctypes.byref(self.network), ctypes.byref(graph), _at(self.class_of),
-            _at(self.merged_args), _at(ends),
-        )  # fmt: skip
-        if 0 <= end < graph.node_end:
-            graph.node_end, graph.args = end, _address(self.merged_args)
-            graph.atom_end = _address(ends)
-            self.smaller = True
-        shared = self.kernel.regoal_share(ctypes.byref(self.network), ctypes.byref(graph))
-        return int(end < 0 or shared)
+    def shard(self, i: int) -> tuple[Any, ...]:
+        """What the kernel's functions take first."""
+        return ctypes.byref(self.network), ctypes.byref(self.graphs[i]), _at(self.stages[i])
 
-    def spread(self, x: Tensor) -> Tensor:
-        """`x` [C, N, D] with the row of the node that each node is merged with."""
-        return x.index_select(1, torch.from_numpy(self.class_of)) if self.smaller else x
-
-    def gathered(self, grad: Tensor) -> Tensor:
-        """The gradient [C, N, D] of `x` from that of `spread(x)`."""
-        if not self.smaller:
-            return grad.contiguous()
-        return torch.zeros_like(grad).index_add_(1, torch.from_numpy(self.class_of), grad)
+    def _find_stages(self, i: int, layers: int) -> int:
+        network, graph, stages = self.shard(i)
+        return int(self.kernel.regoal_stages(network, graph, ctypes.c_int64(layers), stages))
 
 
 def embed(weights: Tensor, layout: Layout, batch: Batch, depths: Sequence[int]) -> Tensor:
@@ -223,17 +200,14 @@ def _infer(weights: Tensor, layout: Layout, batch: Batch, layers: int) -> Tensor
     """Embeddings [1, N, D]."""
     call = _prepare(weights, layout, batch)
     x = weights.new_zeros(2, batch.nodes, layout.size)
-    strongest = torch.empty_like(x[0])
+    found, strongest = torch.empty_like(x[:1]), torch.empty_like(x[0])
     call.run(
-        lambda shard: call.kernel.regoal_infer(
-            ctypes.byref(call.network),
-            ctypes.byref(call.shards[shard]),
-            ctypes.c_int64(layers),
-            _at(x),
-            _at(strongest),
-        )
+        layers,
+        lambda i: call.kernel.regoal_infer(
+            *call.shard(i), ctypes.c_int64(layers), _at(x), _at(strongest), _at(found)
+        ),
     )
-    return call.spread(x[layers % 2].unsqueeze(0))
+    return found
 
 
 class _Embed(torch.autograd.Function):
@@ -247,17 +221,18 @@ class _Embed(torch.autograd.Function):
         room, saved = _saved(weights, layers, batch.nodes, len(batch.args), layout.size)
         saved["embeddings"][0] = 0
         pointers = _Saved(**{name: _at(tensor) for name, tensor in saved.items()})
+        wanted = np.array(depths, dtype=np.int64)
+        found = weights.new_empty(len(depths), batch.nodes, layout.size)
         call.run(
-            lambda shard: call.kernel.regoal_forward(
-                ctypes.byref(call.network),
-                ctypes.byref(call.shards[shard]),
-                ctypes.c_int64(layers),
-                ctypes.byref(pointers),
-            )
-        )
-        ctx.room, ctx.pointers, ctx.call, ctx.depths = room, pointers, call, depths
+            layers,
+            lambda i: call.kernel.regoal_forward(
+                *call.shard(i), ctypes.c_int64(len(depths)), _at(wanted), ctypes.byref(pointers),
+                _at(found),
+            ),
+        )  # fmt: skip
+        ctx.room, ctx.pointers, ctx.call, ctx.wanted = room, pointers, call, wanted
         ctx.save_for_backward(weights)
-        return call.spread(saved["embeddings"][list(depths)])
+        return found
 
     @staticmethod
     @once_differentiable
@@ -265,28 +240,18 @@ class _Embed(torch.autograd.Function):
         (weights,) = ctx.saved_tensors
         if ctx.room is None:
             raise RuntimeError("the kernel keeps what it saved for one backward pass only")
-        call = ctx.call
-        wanted = call.gathered(grad)
-        depths = np.array(ctx.depths, dtype=np.int64)
+        call, grad = ctx.call, grad.contiguous()
         transposed = torch.empty_like(weights)
         call.kernel.regoal_transpose(ctypes.byref(call.network), _at(transposed))
-        work = torch.empty_like(wanted[0]), torch.empty_like(wanted[0])
-        gradients = [torch.zeros_like(weights) for _ in call.shards]
+        work = torch.empty_like(grad[0]), torch.empty_like(grad[0])
+        gradients = [torch.zeros_like(weights) for _ in call.graphs]
         _each(
-            len(call.shards),
-            lambda shard: call.kernel.regoal_backward(
-                ctypes.byref(call.network),
-                ctypes.byref(call.shards[shard]),
-                ctypes.c_int64(len(depths)),
-                _at(depths),
-                _at(wanted),
-                ctypes.byref(ctx.pointers),
-                _at(transposed),
-                _at(work[0]),
-                _at(work[1]),
-                _at(gradients[shard]),
+            len(call.graphs),
+            lambda i: call.kernel.regoal_backward(
+                *call.shard(i), ctypes.c_int64(len(ctx.wanted)), _at(ctx.wanted), _at(grad),
+                ctypes.byref(ctx.pointers), _at(transposed), *map(_at, work), _at(gradients[i]),
             ),
-        )
+        )  # fmt: skip
         _rooms.append(ctx.room)
         ctx.room = ctx.pointers = None
         for other in gradients[1:]:
@@ -353,19 +318,25 @@ def _prepare(weights: Tensor, layout: Layout, batch: Batch) -> _Call:
     work = int(batch.counts.sum()) + batch.nodes
     shards = batch.shards(max(1, min(_threads, work // LEAST_WORK)))
     begins, ends = (np.stack([getattr(x, name) for x in shards]) for name in ("begin", "end"))
-    shared = np.empty((len(shards), arity.sum()), dtype=np.int64)
-    slot, node_of = np.empty(len(batch.args), np.int32), np.empty(len(batch.args), np.int64)
     graphs = [
         _Graph(
             *(batch.nodes, len(batch.args), _at(batch.args), _at(starts)),
             *(_at(begin), _at(end), shard.first_node, shard.last_node),
-            *(_at(places), _at(slot), _at(node_of)),
         )
-        for shard, begin, end, places in zip(shards, begins, ends, shared, strict=True)
+        for shard, begin, end in zip(shards, begins, ends, strict=True)
     ]
-    room = np.empty(len(batch.args), np.int64), ends.copy()
-    keep = [arity, at, starts, begins, ends, shared, slot, node_of, weights, batch.args]
-    return _Call(kernel, network, graphs, np.arange(batch.nodes), *room, keep)
+    arguments = ((ends - begins) * arity).sum(axis=1)
+    rooms = [
+        kernel.regoal_room(
+            ctypes.byref(network),
+            ctypes.c_int64(shard.last_node - shard.first_node),
+            ctypes.c_int64(count),
+        )
+        for shard, count in zip(shards, arguments.tolist(), strict=True)
+    ]
+    stages = [np.empty(room, dtype=np.int64) for room in rooms]
+    keep = [arity, at, starts, begins, ends, weights, batch.args]
+    return _Call(kernel, network, graphs, stages, keep)
 
 
 @cache

@@ -9,104 +9,8 @@
  * A call handles the nodes [node_begin, node_end) and, of each relation, the atoms
  * [atom_begin, atom_end): whole instances, so that calls for other instances may run beside it.
  */
-#include <math.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-#ifdef __SSE2__
-#include <immintrin.h>
-#endif
-
-#ifndef REAL
-#define REAL float
-#define INTEGER int32_t
-#endif
-
-#ifdef __AVX512F__
-#define VECTOR_BYTES 64
-#define TILE_COLUMNS 4
-#else
-#define VECTOR_BYTES 32
-#define TILE_COLUMNS 2
-#endif
-#define TILE_ROWS 6
-#define MOST_ROWS 12     /* rows of a tile of two columns */
-#define LANES ((int)(VECTOR_BYTES / sizeof(REAL)))
-#define MAX_WIDTH 1024  /* K * D and 2 * D at most */
-#define MAX_ARITY (MAX_WIDTH / 16)
-#define MAX_ROWS 48     /* rows that stay in the nearer caches through one MLP */
-#define ROOM (48 * 256) /* numbers in one block of rows; a few blocks fit on a thread's stack */
-#define INLINE static inline __attribute__((always_inline))
-
-typedef REAL vec __attribute__((vector_size(VECTOR_BYTES), aligned(sizeof(REAL)), may_alias));
-typedef INTEGER ivec __attribute__((vector_size(VECTOR_BYTES), aligned(sizeof(REAL)), may_alias));
-
-INLINE vec load(const REAL *p) { return *(const vec *)p; }
-INLINE void store(REAL *p, vec v) { *(vec *)p = v; }
-INLINE vec splat(REAL x) { return x - (vec){0}; }
-
-/* Sixteen numbers at once have instructions of their own for what the general forms spell out. */
-#if defined(__AVX512F__) && !defined(DOUBLE)
-typedef __mmask16 mask;
-INLINE mask larger(vec a, vec b) {
-    return _mm512_cmp_ps_mask((__m512)a, (__m512)b, _CMP_GT_OQ);
-}
-INLINE mask equal(ivec a, ivec b) { return _mm512_cmpeq_epi32_mask((__m512i)a, (__m512i)b); }
-INLINE vec choose(mask m, vec yes, vec no) {
-    return (vec)_mm512_mask_mov_ps((__m512)no, m, (__m512)yes);
-}
-INLINE ivec choose_integer(mask m, ivec yes, ivec no) {
-    return (ivec)_mm512_mask_mov_epi32((__m512i)no, m, (__m512i)yes);
-}
-INLINE vec at_most(vec a, vec b) { return (vec)_mm512_min_ps((__m512)a, (__m512)b); }
-INLINE vec reciprocal(vec x) {
-    vec y = (vec)_mm512_rcp14_ps((__m512)x);
-    return y * (2 - x * y);
-}
-INLINE vec nearest(vec x) { return (vec)_mm512_roundscale_ps((__m512)x, 0); }
-INLINE vec times_two_to(vec x, vec n) { return (vec)_mm512_scalef_ps((__m512)x, (__m512)n); }
-#else
-typedef ivec mask;
-INLINE mask larger(vec a, vec b) { return a > b; }
-INLINE mask equal(ivec a, ivec b) { return a == b; }
-INLINE ivec choose_integer(mask m, ivec yes, ivec no) { return (yes & m) | (no & ~m); }
-INLINE vec choose(mask m, vec yes, vec no) { return (vec)choose_integer(m, (ivec)yes, (ivec)no); }
-INLINE vec at_most(vec a, vec b) { return choose(a > b, b, a); }
-INLINE vec reciprocal(vec x) { return 1 / x; }
-#ifndef DOUBLE
-INLINE vec nearest(vec x) { return (x + splat(12582912.0f)) - splat(12582912.0f); }
-INLINE vec times_two_to(vec x, vec n) {
-    ivec power = __builtin_convertvector(-at_most(-n, splat(126.0f)), ivec);
-    return x * (vec)((power + 127) << 23);
-}
-#endif
-#endif
-
-typedef struct {
-    int64_t size;              /* D */
-    int64_t relations;         /* R */
-    const int64_t *arity;      /* [R] */
-    const REAL *weights;       /* all parameters, see `layout` in parameters.py */
-    const int64_t *message_at; /* [R] where a relation's MLP begins in `weights` */
-    int64_t update_at;         /* where the update MLP begins */
-    int64_t norm_at;           /* where the layer norm's scale, then shift, begin */
-} Network;
-
-typedef struct {
-    int64_t nodes;             /* N of the whole batch */
-    int64_t arguments;         /* M of the whole batch */
-    const int64_t *args;       /* [M] nodes, relation after relation */
-    const int64_t *args_at;    /* [R] where a relation's arguments begin */
-    const int64_t *atom_begin; /* [R] */
-    const int64_t *atom_end;   /* [R] */
-    int64_t node_begin, node_end;
-    /* Where a relation has a node in one place again and again, its share of the MLP's first layer
-     * is computed once. `regoal_share` fills these. */
-    int64_t *shared;           /* [sum of arities] how many nodes are in a place; 0: not shared */
-    int32_t *slot;             /* [M] number of an argument's node among those of its place */
-    int64_t *node_of;          /* the nodes by this number; a place's begin at args_at[r] +
-                                * atom_begin[r] * K + place * (atom_end[r] - atom_begin[r]) */
-} Graph;
+#include "rgnn_dense.h"
+#include "rgnn_stages.h"
 
 typedef struct {        /* what the backward pass needs, [L, ...] */
     REAL *embeddings;   /* [L + 1, N, D] before each round, and after the last */
@@ -117,326 +21,6 @@ typedef struct {        /* what the backward pass needs, [L, ...] */
     REAL *normal;       /* [L, N, D] normalised update, before scale and shift */
     REAL *deviation;    /* [L, N] one over the standard deviation */
 } Saved;
-
-/* Gradients fade through many rounds; arithmetic on numbers too small for a full mantissa is a
- * hundred times slower, so they count as zero for the length of a call. */
-#ifdef __SSE2__
-#define FLUSH_BEGIN unsigned int flush_before = _mm_getcsr(); _mm_setcsr(flush_before | 0x8040)
-#define FLUSH_END _mm_setcsr(flush_before)
-#else
-#define FLUSH_BEGIN
-#define FLUSH_END
-#endif
-
-static int64_t fewer(int64_t limit, int64_t count) { return count < limit ? count : limit; }
-
-/* How many rows of this width are one block. */
-static int64_t rows_of(int64_t width) { return fewer(MAX_ROWS, ROOM / width); }
-
-/* ---- dense products of a few rows; a matrix is its first number and the step between rows ---- */
-
-/* out[r, :] = bias + rows[r, :] @ weight, or added to out, for R rows and C vectors of columns */
-INLINE void tile(int R, int C, const REAL *rows, int64_t row_step, int64_t inputs,
-                 const REAL *weight, int64_t step, const REAL *bias, REAL *out, int64_t out_step,
-                 int add) {
-    vec sum[MOST_ROWS][TILE_COLUMNS];
-    for (int r = 0; r < R; r++)
-        for (int c = 0; c < C; c++)
-            sum[r][c] = add ? load(out + r * out_step + c * LANES)
-                            : (bias ? load(bias + c * LANES) : splat(0));
-    for (int64_t k = 0; k < inputs; k++) {
-        vec w[TILE_COLUMNS];
-        for (int c = 0; c < C; c++) w[c] = load(weight + k * step + c * LANES);
-        for (int r = 0; r < R; r++) {
-            vec x = splat(rows[r * row_step + k]);
-            for (int c = 0; c < C; c++) sum[r][c] += x * w[c];
-        }
-    }
-    for (int r = 0; r < R; r++)
-        for (int c = 0; c < C; c++) store(out + r * out_step + c * LANES, sum[r][c]);
-}
-
-/* As many rows at once as there are registers for, then some, then one. */
-INLINE void row_tiles(int R, int S, int C, int64_t n, const REAL *rows, int64_t row_step,
-                      int64_t inputs, const REAL *weight, int64_t step, const REAL *bias,
-                      REAL *out, int64_t out_step, int add) {
-    int64_t r = 0;
-    for (; r + R <= n; r += R)
-        tile(R, C, rows + r * row_step, row_step, inputs, weight, step, bias, out + r * out_step,
-             out_step, add);
-    for (; r + S <= n; r += S)
-        tile(S, C, rows + r * row_step, row_step, inputs, weight, step, bias, out + r * out_step,
-             out_step, add);
-    for (; r < n; r++)
-        tile(1, C, rows + r * row_step, row_step, inputs, weight, step, bias, out + r * out_step,
-             out_step, add);
-}
-
-/* out [n, outputs] = bias + rows [n, inputs] @ weight [inputs, outputs], or added to out */
-static void product(int64_t n, const REAL *rows, int64_t row_step, int64_t inputs,
-                    const REAL *weight, int64_t step, int64_t outputs, const REAL *bias, REAL *out,
-                    int64_t out_step, int add) {
-    int64_t c = 0;
-#define COLUMNS(R, S, C)                                                                          \
-    for (; c + (C) * LANES <= outputs; c += (C) * LANES)                                          \
-        row_tiles(R, S, C, n, rows, row_step, inputs, weight + c, step, bias ? bias + c : 0,      \
-                  out + c, out_step, add)
-    COLUMNS(TILE_ROWS, 2, TILE_COLUMNS);
-    COLUMNS(MOST_ROWS, 4, 2);
-    COLUMNS(TILE_ROWS, 4, 1);
-#undef COLUMNS
-}
-
-INLINE void outer_tile(int I, int C, int64_t n, const REAL *rows, int64_t row_step,
-                       const REAL *grads, int64_t grad_step, REAL *out, int64_t step) {
-    vec sum[MOST_ROWS][TILE_COLUMNS];
-    for (int i = 0; i < I; i++)
-        for (int c = 0; c < C; c++) sum[i][c] = load(out + i * step + c * LANES);
-    for (int64_t r = 0; r < n; r++) {
-        vec g[TILE_COLUMNS];
-        for (int c = 0; c < C; c++) g[c] = load(grads + r * grad_step + c * LANES);
-        for (int i = 0; i < I; i++) {
-            vec x = splat(rows[r * row_step + i]);
-            for (int c = 0; c < C; c++) sum[i][c] += x * g[c];
-        }
-    }
-    for (int i = 0; i < I; i++)
-        for (int c = 0; c < C; c++) store(out + i * step + c * LANES, sum[i][c]);
-}
-
-/* out [inputs, outputs] += rows^T [inputs, n] @ grads [n, outputs]; inputs is a multiple of 4 */
-static void outer_product(int64_t n, const REAL *rows, int64_t row_step, int64_t inputs,
-                          const REAL *grads, int64_t grad_step, int64_t outputs, REAL *out,
-                          int64_t step) {
-    int64_t c = 0;
-#define COLUMNS(I, C)                                                                             \
-    for (; c + (C) * LANES <= outputs; c += (C) * LANES) {                                        \
-        int64_t i = 0;                                                                            \
-        for (; i + (I) <= inputs; i += (I))                                                       \
-            outer_tile(I, C, n, rows + i, row_step, grads + c, grad_step, out + i * step + c,     \
-                       step);                                                                     \
-        for (; i < inputs; i += 4)                                                                \
-            outer_tile(4, C, n, rows + i, row_step, grads + c, grad_step, out + i * step + c,     \
-                       step);                                                                     \
-    }
-    COLUMNS(4, TILE_COLUMNS)
-    COLUMNS(8, 2)
-    COLUMNS(8, 1)
-#undef COLUMNS
-}
-
-static void add_rows(int64_t n, const REAL *grads, int64_t width, REAL *out) {
-    for (int64_t c = 0; c < width; c += LANES) {
-        vec sum = load(out + c);
-        for (int64_t r = 0; r < n; r++) sum += load(grads + r * width + c);
-        store(out + c, sum);
-    }
-}
-
-/* ---- Mish: x tanh(softplus(x)) = x n / (n + 2) with e = exp(x), n = e (e + 2) ---- */
-
-INLINE vec exponential(vec x) {
-#ifdef DOUBLE
-    vec y;
-    for (int i = 0; i < LANES; i++) y[i] = exp(x[i]);
-    return y;
-#else
-    x = -at_most(-x, splat(87.0f));
-    vec n = nearest(x * splat(1.44269504088896341f));
-    vec r = x - n * splat(0.693359375f) + n * splat(2.12194440e-4f);
-    vec y = splat(1.9875691500e-4f);
-    y = y * r + splat(1.3981999507e-3f);
-    y = y * r + splat(8.3334519073e-3f);
-    y = y * r + splat(4.1665795894e-2f);
-    y = y * r + splat(1.6666665459e-1f);
-    y = y * r + splat(5.0000001201e-1f);
-    return times_two_to(y * r * r + r + splat(1.0f), n);
-#endif
-}
-
-static void mish(int64_t count, const REAL *x, REAL *out) {
-    for (int64_t i = 0; i < count; i += LANES) {
-        vec v = load(x + i), e = exponential(at_most(v, splat(20))), n = e * (e + 2);
-        store(out + i, v * n * reciprocal(n + 2));
-    }
-}
-
-/* out = mish(x), and grad *= mish'(x) */
-static void mish_backward(int64_t count, const REAL *x, REAL *out, REAL *grad) {
-    for (int64_t i = 0; i < count; i += LANES) {
-        vec v = load(x + i), e = exponential(at_most(v, splat(20))), n = e * (e + 2);
-        vec inverse = reciprocal(n + 2), share = n * inverse;
-        store(out + i, v * share);
-        store(grad + i, load(grad + i) * (share + v * (4 * e * (e + 1) * inverse * inverse)));
-    }
-}
-
-/* ---- before the rounds: what is the same for all of them is found once ---- */
-
-static uint64_t mix(uint64_t x) {
-    x ^= x >> 32;
-    x *= 0xd6e8feb86659fd93u;
-    x ^= x >> 32;
-    x *= 0xd6e8feb86659fd93u;
-    return x ^ x >> 32;
-}
-
-typedef struct {
-    uint64_t *keys;
-    uint64_t mask;
-} Set;
-
-static int64_t set_room(int64_t items) {
-    int64_t room = 16;
-    while (room < 2 * items) room *= 2;
-    return room;
-}
-
-static void clear_set(Set *set, int64_t items) {
-    set->mask = set_room(items) - 1;
-    memset(set->keys, 0, (set->mask + 1) * sizeof(uint64_t));
-}
-
-/* Where a key is or goes; 0 is no key. */
-static uint64_t place_of(const Set *set, uint64_t key) {
-    uint64_t at = key & set->mask;
-    while (set->keys[at] && set->keys[at] != key) at = (at + 1) & set->mask;
-    return at;
-}
-
-static uint64_t key_of(uint64_t hash) { return hash + !hash; }
-
-/* Whether it was new. */
-static int add_to(Set *set, uint64_t hash) {
-    uint64_t at = place_of(set, key_of(hash));
-    if (set->keys[at]) return 0;
-    set->keys[at] = key_of(hash);
-    return 1;
-}
-
-static int64_t count_colours(const Graph *g, const uint64_t *colour, Set *set) {
-    int64_t count = 0;
-    clear_set(set, g->node_end - g->node_begin);
-    for (int64_t v = g->node_begin; v < g->node_end; v++) count += add_to(set, colour[v]);
-    return count;
-}
-
-static uint64_t atom_colour(int64_t r, int64_t K, const int64_t *args, const uint64_t *colour) {
-    uint64_t h = mix(r + 1);
-    for (int64_t i = 0; i < K; i++) h = mix(h * 31 + colour[args[i]]);
-    return h;
-}
-
-/* One round of refinement: a node's colour and the set of coloured places it is in. */
-static void refine(const Network *net, const Graph *g, const uint64_t *colour, uint64_t *next,
-                   Set *set, int64_t arguments) {
-    for (int64_t v = g->node_begin; v < g->node_end; v++) next[v] = 0;
-    clear_set(set, arguments);
-    for (int64_t r = 0; r < net->relations; r++) {
-        int64_t K = net->arity[r];
-        for (int64_t a = g->atom_begin[r]; a < g->atom_end[r]; a++) {
-            const int64_t *args = g->args + g->args_at[r] + a * K;
-            uint64_t h = atom_colour(r, K, args, colour);
-            for (int64_t i = 0; i < K; i++) {
-                uint64_t place = mix(h + i);
-                if (add_to(set, mix(place ^ (uint64_t)args[i] * 0x9e3779b97f4a7c15u)))
-                    next[args[i]] += place;
-            }
-        }
-    }
-    for (int64_t v = g->node_begin; v < g->node_end; v++) next[v] = mix(colour[v] * 31 + next[v]);
-}
-
-/* The classes, numbered from node_begin in the order of their first nodes. */
-static void number_classes(const Graph *g, const uint64_t *colour, Set *set, int64_t *number,
-                           int64_t *class_of) {
-    int64_t end = g->node_begin;
-    clear_set(set, g->node_end - g->node_begin);
-    for (int64_t v = g->node_begin; v < g->node_end; v++) {
-        if (add_to(set, colour[v])) number[place_of(set, key_of(colour[v]))] = end++;
-        class_of[v] = number[place_of(set, key_of(colour[v]))];
-    }
-}
-
-/* Every atom between classes once, in the order of the atoms. */
-static void merge_atoms(const Network *net, const Graph *g, const int64_t *class_of, Set *set,
-                        int64_t arguments, int64_t *args, int64_t *atom_end) {
-    clear_set(set, arguments);
-    for (int64_t r = 0; r < net->relations; r++) {
-        int64_t K = net->arity[r], end = g->atom_begin[r];
-        for (int64_t a = g->atom_begin[r]; a < g->atom_end[r]; a++) {
-            const int64_t *from = g->args + g->args_at[r] + a * K;
-            int64_t *to = args + g->args_at[r] + end * K;
-            uint64_t h = mix(r + 1);
-            for (int64_t i = 0; i < K; i++) {
-                to[i] = class_of[from[i]];
-                h = mix(h * 31 + (uint64_t)to[i]);
-            }
-            end += add_to(set, h);
-        }
-        atom_end[r] = end;
-    }
-}
-
-/* The nodes that no number of rounds can tell apart become one, and atoms that so coincide, too.
- *
- * The largest message does not depend on how often it comes, so that nodes have equal embeddings
- * after every round where each sees the same set of (relation, place, colours of all arguments).
- * Colours are hashes of 64 bits. `class_of` [N] is the node that stands for each; `args` and
- * `atom_end` are set for the smaller graph, whose nodes are [node_begin, result). Where it would
- * not be much smaller, nothing is set and the result is node_end; -1 where there is no memory. */
-int64_t regoal_merge(const Network *net, const Graph *g, int64_t *class_of, int64_t *args,
-                     int64_t *atom_end) {
-    int64_t nodes = g->node_end - g->node_begin, arguments = 0, classes = 1, before = 0;
-    for (int64_t r = 0; r < net->relations; r++)
-        arguments += (g->atom_end[r] - g->atom_begin[r]) * net->arity[r];
-    int64_t room = set_room(nodes > arguments ? nodes : arguments);
-    uint64_t *memory = malloc((2 * room + 2 * g->node_end) * sizeof(uint64_t));
-    if (!memory) return -1;
-    Set set = {memory, 0};
-    uint64_t *colour = memory + 2 * room, *next = colour + g->node_end;
-    for (int64_t v = g->node_begin; v < g->node_end; v++) colour[v] = 1;
-    while (classes != before && 4 * classes <= 3 * nodes) {
-        refine(net, g, colour, next, &set, arguments);
-        uint64_t *swap = colour;
-        colour = next, next = swap;
-        before = classes, classes = count_colours(g, colour, &set);
-    }
-    int small = 4 * classes <= 3 * nodes;
-    if (small) {
-        number_classes(g, colour, &set, (int64_t *)(memory + room), class_of);
-        merge_atoms(net, g, class_of, &set, arguments, args, atom_end);
-    }
-    free(memory);
-    return small ? g->node_begin + classes : g->node_end;
-}
-
-/* Which places of a relation have few nodes for its atoms, and a number for each of these nodes:
- * `shared`, `slot` and `node_of` of the graph are set. Returns 1 where there is no memory. */
-int64_t regoal_share(const Network *net, const Graph *g) {
-    int64_t *shared = g->shared;
-    int32_t *number = calloc(g->node_end + 1, sizeof(int32_t)); /* from 1; 0 for none yet */
-    if (!number) return 1;
-    for (int64_t r = 0; r < net->relations; r++) {
-        int64_t K = net->arity[r], atoms = g->atom_end[r] - g->atom_begin[r];
-        int64_t first = g->args_at[r] + g->atom_begin[r] * K;
-        for (int64_t i = 0; i < K; i++, shared++) {
-            int64_t found = 0, *nodes = g->node_of + first + i * atoms;
-            for (int64_t a = first + i; a < first + atoms * K; a += K) {
-                int64_t v = g->args[a];
-                if (!number[v]) {
-                    nodes[found++] = v;
-                    number[v] = (int32_t)found;
-                }
-                g->slot[a] = number[v] - 1;
-            }
-            for (int64_t n = 0; n < found; n++) number[nodes[n]] = 0;
-            *shared = K > 1 && 4 * found <= 3 * atoms ? found : 0;
-        }
-    }
-    free(number);
-    return 0;
-}
 
 /* ---- one round forward ---- */
 
@@ -466,7 +50,7 @@ static void keep_strongest(int64_t count, int64_t first, const int64_t *args, co
 
 /* One relation of a graph, and the places whose part of the first layer is shared. */
 typedef struct {
-    int64_t arity, width, begin, end; /* K, K * D, atoms */
+    int64_t arity, width, atoms;      /* K, K * D */
     const int64_t *args;              /* of its first atom in this graph */
     int64_t first;                    /* that argument's row in the batch */
     const int64_t *shared;            /* [K] */
@@ -475,17 +59,17 @@ typedef struct {
     int shares;                       /* whether any place is shared */
 } Relation;
 
-static Relation relation_of(const Network *net, const Graph *g, int64_t r) {
+static Relation relation_of(const Network *net, const Stage *stage, int64_t r) {
     Relation found = {.arity = net->arity[r], .width = net->arity[r] * net->size};
-    found.begin = g->atom_begin[r];
-    found.end = g->atom_end[r];
-    found.first = g->args_at[r] + found.begin * found.arity;
-    found.args = g->args + found.first;
-    found.slot = g->slot + found.first;
-    found.node_of = g->node_of + found.first;
+    const Graph *g = &stage->graph;
+    found.atoms = g->atom_end[r];
+    found.first = stage->row_at[r];
+    found.args = g->args + g->args_at[r];
+    found.slot = stage->slot + g->args_at[r];
+    found.node_of = stage->node_of + g->args_at[r];
     int64_t at = 0;
     for (int64_t i = 0; i < r; i++) at += net->arity[i];
-    found.shared = g->shared + at;
+    found.shared = stage->shared + at;
     for (int64_t i = 0; i < found.arity; i++) found.shares |= found.shared[i] > 0;
     return found;
 }
@@ -498,10 +82,10 @@ static int64_t table_size(const Relation *rel) {
 }
 
 /* Room for the largest table of all relations. */
-static REAL *new_table(const Network *net, const Graph *g) {
+static REAL *new_table(const Network *net, const Stage *stage) {
     int64_t most = 1;
     for (int64_t r = 0; r < net->relations; r++) {
-        Relation rel = relation_of(net, g, r);
+        Relation rel = relation_of(net, stage, r);
         if (table_size(&rel) > most) most = table_size(&rel);
     }
     return malloc(most * sizeof(REAL));
@@ -511,7 +95,7 @@ static REAL *new_table(const Network *net, const Graph *g) {
 static void fill_table(const Relation *rel, const REAL *w, const REAL *x, int64_t D, REAL *table) {
     REAL in[ROOM];
     for (int64_t i = 0; i < rel->arity; i++) {
-        const int64_t *nodes = rel->node_of + i * (rel->end - rel->begin);
+        const int64_t *nodes = rel->node_of + i * rel->atoms;
         int64_t block = rows_of(rel->width);
         for (int64_t v = 0; v < rel->shared[i]; v += block) {
             int64_t n = fewer(block, rel->shared[i] - v);
@@ -559,19 +143,19 @@ static void first_layer(const Relation *rel, int64_t a, int64_t n, const REAL *i
                     0, h, width, 1);
 }
 
-static void send_messages(const Network *net, const Graph *g, const REAL *x, REAL *hidden,
+static void send_messages(const Network *net, const Stage *stage, const REAL *x, REAL *hidden,
                           REAL *strongest, INTEGER *winner, REAL *table) {
     REAL in[ROOM], act[ROOM], out[ROOM];
     REAL scratch[ROOM];
     int64_t D = net->size;
     for (int64_t r = 0; r < net->relations; r++) {
-        Relation rel = relation_of(net, g, r);
+        Relation rel = relation_of(net, stage, r);
         int64_t K = rel.arity, width = rel.width, block = rows_of(width);
         const REAL *w = net->weights + net->message_at[r], *b = w + width * width;
         const REAL *w2 = b + width, *b2 = w2 + width * width;
         fill_table(&rel, w, x, D, table);
-        for (int64_t a = 0; a < rel.end - rel.begin; a += block) {
-            int64_t n = fewer(block, rel.end - rel.begin - a);
+        for (int64_t a = 0; a < rel.atoms; a += block) {
+            int64_t n = fewer(block, rel.atoms - a);
             const int64_t *args = rel.args + a * K;
             REAL *h = hidden ? hidden + (rel.first + a * K) * D : scratch;
             gather(n, K, args, x, D, in);
@@ -655,44 +239,101 @@ static void end_maximum(const Graph *g, int64_t D, REAL *strongest) {
     }
 }
 
-/* `saved->embeddings` [L + 1, N, D] is filled; its first N rows must be the start, 0. As the calls
- * below, it returns 1 where there is no memory. */
-int64_t regoal_forward(const Network *net, const Graph *g, int64_t layers, const Saved *saved) {
-    FLUSH_BEGIN;
-    int64_t D = net->size, nodes = g->nodes * D;
-    REAL *table = new_table(net, g);
-    if (!table) return 1;
-    for (int64_t l = 0; l < layers; l++) {
-        const REAL *x = saved->embeddings + l * nodes;
-        REAL *strongest = saved->strongest + l * nodes;
-        INTEGER *winner = saved->winner + l * nodes;
-        start_maximum(g, D, strongest, winner);
-        send_messages(net, g, x, saved->hidden + l * g->arguments * D, strongest, winner,
-                      table);
-        end_maximum(g, D, strongest);
-        update_nodes(net, g, x, strongest, saved->update + l * nodes * 2, saved->normal + l * nodes,
-                     saved->deviation + l * g->nodes, saved->embeddings + (l + 1) * nodes);
+/* ---- from stage to stage, in place: a node's number never falls ---- */
+
+/* The rows of a stage's nodes from those of the stage before. */
+static void expand(const Stage *stage, int64_t D, REAL *x) {
+    const Graph *g = &stage->graph;
+    for (int64_t v = g->node_end - 1; v >= g->node_begin; v--) {
+        const REAL *from = x + stage->before[v - g->node_begin] * D;
+        for (int64_t d = 0; d < D; d += LANES) store(x + v * D + d, load(from + d));
     }
-    free(table);
+}
+
+/* Gradients of the rows of the stage before from those of a stage's. */
+static void contract(const Stage *stage, int64_t D, REAL *grad) {
+    const Graph *g = &stage->graph;
+    for (int64_t v = g->node_begin; v < g->node_end; v++) {
+        REAL *from = grad + v * D, *to = grad + stage->before[v - g->node_begin] * D;
+        if (from == to) continue;
+        for (int64_t d = 0; d < D; d += LANES) {
+            store(to + d, load(to + d) + load(from + d));
+            store(from + d, splat(0));
+        }
+    }
+}
+
+/* The rows of all nodes of the whole from those of a stage's. */
+static void spread(const Graph *whole, const Stage *stage, int64_t D, const REAL *x, REAL *out) {
+    for (int64_t v = whole->node_begin; v < whole->node_end; v++) {
+        const REAL *from = x + stage->class_of[v - whole->node_begin] * D;
+        for (int64_t d = 0; d < D; d += LANES) store(out + v * D + d, load(from + d));
+    }
+}
+
+/* Gradients of the rows of a stage's nodes, added to `grad`, from those of the whole's. */
+static void gather_gradients(const Graph *whole, const Stage *stage, int64_t D, const REAL *grads,
+                             REAL *grad) {
+    for (int64_t v = whole->node_begin; v < whole->node_end; v++) {
+        REAL *to = grad + stage->class_of[v - whole->node_begin] * D;
+        for (int64_t d = 0; d < D; d += LANES)
+            store(to + d, load(to + d) + load(grads + v * D + d));
+    }
+}
+
+/* ---- all rounds forward ---- */
+
+/* `out` [W, N, D] are the embeddings after the `wanted` [W] rising depths; `saved` is filled, but
+ * for the first N rows of its embeddings, which must be the start, 0. As the calls below, it returns
+ * 1 where there is no memory. */
+int64_t regoal_forward(const Network *net, const Graph *g, const Stages *stages, int64_t wanted,
+                       const int64_t *depths, const Saved *saved, REAL *out) {
+    FLUSH_BEGIN;
+    int64_t D = net->size, nodes = g->nodes * D, layers = depths[wanted - 1], l = 0;
+    for (const Stage *stage = stages->stage; l < layers; stage++) {
+        REAL *table = new_table(net, stage);
+        if (!table) return 1;
+        if (l) expand(stage, D, saved->embeddings + l * nodes);
+        for (; l < stage->until; l++) {
+            REAL *x = saved->embeddings + l * nodes, *strongest = saved->strongest + l * nodes;
+            INTEGER *winner = saved->winner + l * nodes;
+            start_maximum(&stage->graph, D, strongest, winner);
+            send_messages(net, stage, x, saved->hidden + l * g->arguments * D, strongest, winner,
+                          table);
+            end_maximum(&stage->graph, D, strongest);
+            update_nodes(net, &stage->graph, x, strongest, saved->update + l * nodes * 2,
+                         saved->normal + l * nodes, saved->deviation + l * g->nodes, x + nodes);
+            if (l + 1 == *depths) {
+                spread(g, stage, D, x + nodes, out);
+                out += nodes, depths++;
+            }
+        }
+        free(table);
+    }
     FLUSH_END;
     return 0;
 }
 
-/* Without anything for a backward pass: `x` [2, N, D] begins with the start; the result is in the
- * half with the number of layers modulo 2. */
-int64_t regoal_infer(const Network *net, const Graph *g, int64_t layers, REAL *x, REAL *strongest) {
+/* Without anything for a backward pass: `x` [2, N, D] begins with the start, 0; `out` [N, D]. */
+int64_t regoal_infer(const Network *net, const Graph *g, const Stages *stages, int64_t layers,
+                     REAL *x, REAL *strongest, REAL *out) {
     FLUSH_BEGIN;
-    int64_t D = net->size, nodes = g->nodes * D;
-    REAL *table = new_table(net, g);
-    if (!table) return 1;
-    for (int64_t l = 0; l < layers; l++) {
-        REAL *now = x + (l % 2) * nodes, *next = x + ((l + 1) % 2) * nodes;
-        start_maximum(g, D, strongest, 0);
-        send_messages(net, g, now, 0, strongest, 0, table);
-        end_maximum(g, D, strongest);
-        update_nodes(net, g, now, strongest, 0, 0, 0, next);
+    int64_t D = net->size, nodes = g->nodes * D, l = 0;
+    const Stage *stage = stages->stage;
+    for (; l < layers; stage++) {
+        REAL *table = new_table(net, stage);
+        if (!table) return 1;
+        if (l) expand(stage, D, x + (l % 2) * nodes);
+        for (; l < stage->until; l++) {
+            REAL *now = x + (l % 2) * nodes, *next = x + ((l + 1) % 2) * nodes;
+            start_maximum(&stage->graph, D, strongest, 0);
+            send_messages(net, stage, now, 0, strongest, 0, table);
+            end_maximum(&stage->graph, D, strongest);
+            update_nodes(net, &stage->graph, now, strongest, 0, 0, 0, next);
+        }
+        free(table);
     }
-    free(table);
+    spread(g, stage - 1, D, x + (layers % 2) * nodes, out);
     FLUSH_END;
     return 0;
 }
@@ -829,7 +470,7 @@ static void table_backward(const Relation *rel, const REAL *x, int64_t D, const 
     REAL in[ROOM], grad_in[ROOM];
     int64_t width = rel->width, block = rows_of(width);
     for (int64_t i = 0; i < rel->arity; i++) {
-        const int64_t *nodes = rel->node_of + i * (rel->end - rel->begin);
+        const int64_t *nodes = rel->node_of + i * rel->atoms;
         for (int64_t v = 0; v < rel->shared[i]; v += block) {
             int64_t n = fewer(block, rel->shared[i] - v);
             gather(n, 1, nodes + v, x, D, in);
@@ -842,17 +483,17 @@ static void table_backward(const Relation *rel, const REAL *x, int64_t D, const 
     }
 }
 
-static void messages_backward(const Network *net, const Graph *g, const REAL *transposed,
+static void messages_backward(const Network *net, const Stage *stage, const REAL *transposed,
                               const REAL *x, const REAL *hidden, const INTEGER *winner,
                               const REAL *grad_strongest, REAL *grad, REAL *dw, REAL *table) {
     REAL in[ROOM], out[ROOM], inner[ROOM], grad_in[ROOM];
     int64_t D = net->size;
     for (int64_t r = 0; r < net->relations; r++) {
-        Relation rel = relation_of(net, g, r);
+        Relation rel = relation_of(net, stage, r);
         int64_t K = rel.arity, width = rel.width, block = rows_of(width), at = net->message_at[r];
         memset(table, 0, table_size(&rel) * sizeof(REAL));
-        for (int64_t a = 0; a < rel.end - rel.begin; a += block) {
-            int64_t n = fewer(block, rel.end - rel.begin - a), first = rel.first + a * K;
+        for (int64_t a = 0; a < rel.atoms; a += block) {
+            int64_t n = fewer(block, rel.atoms - a), first = rel.first + a * K;
             const int64_t *args = rel.args + a * K;
             gather(n, K, args, x, D, in);
             won_gradients(n * K, first, args, winner, grad_strongest, D, out);
@@ -869,28 +510,28 @@ static void messages_backward(const Network *net, const Graph *g, const REAL *tr
 /* `grads` [W, N, D] are gradients of the embeddings after the `wanted` [W] rising depths, the last
  * one being the number of layers; `grad` and `grad_strongest` [N, D] are room to work in; the
  * weights' gradients are added to `dw`, laid out as the weights. */
-int64_t regoal_backward(const Network *net, const Graph *g, int64_t wanted, const int64_t *depths,
-                     const REAL *grads, const Saved *saved, const REAL *transposed, REAL *grad,
-                     REAL *grad_strongest, REAL *dw) {
+int64_t regoal_backward(const Network *net, const Graph *g, const Stages *stages, int64_t wanted,
+                        const int64_t *depths, const REAL *grads, const Saved *saved,
+                        const REAL *transposed, REAL *grad, REAL *grad_strongest, REAL *dw) {
     FLUSH_BEGIN;
-    int64_t D = net->size, nodes = g->nodes * D, w = wanted - 1;
-    int64_t from = g->node_begin * D, to = g->node_end * D;
-    REAL *table = new_table(net, g);
-    if (!table) return 1;
-    for (int64_t i = from; i < to; i++) grad[i] = 0;
-    for (int64_t l = depths[wanted - 1] - 1; l >= 0; l--) {
-        if (w >= 0 && depths[w] == l + 1) {
-            for (int64_t i = from; i < to; i++) grad[i] += grads[w * nodes + i];
-            w--;
+    int64_t D = net->size, nodes = g->nodes * D, w = wanted - 1, l = depths[wanted - 1] - 1;
+    for (int64_t i = g->node_begin * D; i < g->node_end * D; i++) grad[i] = 0;
+    for (const Stage *stage = stages->stage + stages->count - 1; l >= 0; stage--) {
+        int64_t from = stage == stages->stage ? 0 : stage[-1].until;
+        REAL *table = new_table(net, stage);
+        if (!table) return 1;
+        for (; l >= from; l--) {
+            if (w >= 0 && depths[w] == l + 1) gather_gradients(g, stage, D, grads + w-- * nodes, grad);
+            const REAL *x = saved->embeddings + l * nodes;
+            update_backward(net, &stage->graph, transposed, x, saved->strongest + l * nodes,
+                            saved->update + 2 * l * nodes, saved->normal + l * nodes,
+                            saved->deviation + l * g->nodes, grad, grad_strongest, dw);
+            messages_backward(net, stage, transposed, x, saved->hidden + l * g->arguments * D,
+                              saved->winner + l * nodes, grad_strongest, grad, dw, table);
         }
-        const REAL *x = saved->embeddings + l * nodes;
-        update_backward(net, g, transposed, x, saved->strongest + l * nodes,
-                        saved->update + 2 * l * nodes, saved->normal + l * nodes,
-                        saved->deviation + l * g->nodes, grad, grad_strongest, dw);
-        messages_backward(net, g, transposed, x, saved->hidden + l * g->arguments * D,
-                          saved->winner + l * nodes, grad_strongest, grad, dw, table);
+        free(table);
+        if (from) contract(stage, D, grad);
     }
-    free(table);
     FLUSH_END;
     return 0;
 }
