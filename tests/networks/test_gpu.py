@@ -30,7 +30,7 @@ def gradient(embed, weights, layout, batch, depths):
     """Embeddings [C, N, D] and the weights' gradient of a fixed random sum, in float64."""
     leaf = weights.clone().requires_grad_()
     generator = torch.Generator().manual_seed(1)
-    found = torch.stack(embed(leaf, layout, batch, depths))
+    found = embed(leaf, layout, batch, depths)
     factors = torch.randn(found.shape, generator=generator, dtype=torch.float64)
     (found * factors.to(found)).sum().backward()
     return found.detach().double().cpu(), leaf.grad.double().cpu()
