@@ -325,15 +325,7 @@ def _prepare(weights: Tensor, layout: Layout, batch: Batch) -> _Call:
         )
         for shard, begin, end in zip(shards, begins, ends, strict=True)
     ]
-    arguments = ((ends - begins) * arity).sum(axis=1)
-    rooms = [
-        kernel.regoal_room(
-            ctypes.byref(network),
-            ctypes.c_int64(shard.last_node - shard.first_node),
-            ctypes.c_int64(count),
-        )
-        for shard, count in zip(shards, arguments.tolist(), strict=True)
-    ]
+    rooms = [kernel.regoal_room(ctypes.byref(network), ctypes.byref(graph)) for graph in graphs]
     stages = [np.empty(room, dtype=np.int64) for room in rooms]
     keep = [arity, at, starts, begins, ends, weights, batch.args]
     return _Call(kernel, network, graphs, stages, keep)

@@ -67,9 +67,7 @@ static Relation relation_of(const Network *net, const Stage *stage, int64_t r) {
     found.args = g->args + g->args_at[r];
     found.slot = stage->slot + g->args_at[r];
     found.node_of = stage->node_of + g->args_at[r];
-    int64_t at = 0;
-    for (int64_t i = 0; i < r; i++) at += net->arity[i];
-    found.shared = stage->shared + at;
+    found.shared = stage->shared + places_before(net, r);
     for (int64_t i = 0; i < found.arity; i++) found.shares |= found.shared[i] > 0;
     return found;
 }

@@ -37,7 +37,7 @@ typedef struct {
     Graph graph;
     int64_t until;           /* it stands for the whole in the rounds before this one */
     const int64_t *class_of; /* [nodes of the whole] their nodes here */
-    const int64_t *before;   /* [nodes of this graph] their nodes in the stage before */
+    const int64_t *before;   /* [nodes of this graph] their nodes in the stage before, if any */
     const int64_t *row_at;   /* [R] where rows for a relation's arguments begin, of M in all */
     /* Where a relation has a node in one place again and again, its share of the MLP's first layer
      * is computed once. */
@@ -187,11 +187,24 @@ static void share(const Network *net, Stage *stage, int32_t *number) {
     }
 }
 
-/* Numbers of eight bytes that a stage takes at most. */
-static int64_t stage_room(const Network *net, int64_t nodes, int64_t arguments) {
+/* Places of the relations before this one. */
+static int64_t places_before(const Network *net, int64_t relation) {
     int64_t places = 0;
-    for (int64_t r = 0; r < net->relations; r++) places += net->arity[r];
-    return 2 * nodes + 3 * arguments + 4 * net->relations + places;
+    for (int64_t r = 0; r < relation; r++) places += net->arity[r];
+    return places;
+}
+
+static int64_t count_arguments(const Network *net, const Graph *g) {
+    int64_t count = 0;
+    for (int64_t r = 0; r < net->relations; r++)
+        count += (g->atom_end[r] - g->atom_begin[r]) * net->arity[r];
+    return count;
+}
+
+/* Numbers of eight bytes that a stage takes at most. */
+static int64_t stage_room(const Network *net, const Graph *whole, int64_t arguments) {
+    return 2 * (whole->node_end - whole->node_begin) + 3 * arguments + 4 * net->relations +
+           places_before(net, net->relations);
 }
 
 static int64_t *take(Stages *stages, int64_t count) {
@@ -208,29 +221,25 @@ typedef struct {
     int64_t arguments; /* of the whole */
 } Work;
 
-/* The stage of these colours, of the rounds that no stage has yet up to `until`; unless it is the
- * last, only where there is room for another. */
+/* The stage of these colours, of the rounds that no stage has yet up to `until`. */
 static void add_stage(const Network *net, const Graph *whole, const uint64_t *colour, Work *work,
-                      int64_t until, int last, Stages *stages) {
-    int64_t nodes = whole->node_end - whole->node_begin, R = net->relations, places = 0;
-    int64_t most = stage_room(net, nodes, work->arguments);
-    if (!last && (stages->count == MOST_STAGES - 1 || stages->end - stages->free < 2 * most)) return;
-    Stage *stage = stages->stage + stages->count, *previous = stages->count ? stage - 1 : 0;
+                      int64_t until, Stages *stages) {
+    int64_t nodes = whole->node_end - whole->node_begin, R = net->relations;
+    Stage *stage = stages->stage + stages->count;
     Graph *g = &stage->graph;
     int64_t *class_of = take(stages, nodes);
     *g = *whole;
     g->node_end = number_classes(whole, colour, &work->set, work->number, class_of);
     int64_t *before = take(stages, g->node_end - g->node_begin);
-    for (int64_t v = 0; v < nodes; v++)
-        before[class_of[v] - g->node_begin] = previous ? previous->class_of[v] : g->node_begin;
+    for (int64_t v = 0; stages->count && v < nodes; v++)
+        before[class_of[v] - g->node_begin] = stage[-1].class_of[v];
     int64_t *row_at = take(stages, R), *args_at = take(stages, R);
     int64_t *atom_begin = take(stages, R), *atom_end = take(stages, R);
     for (int64_t r = 0; r < R; r++) {
         row_at[r] = whole->args_at[r] + whole->atom_begin[r] * net->arity[r];
         atom_begin[r] = 0;
-        places += net->arity[r];
     }
-    stage->shared = take(stages, places);
+    stage->shared = take(stages, places_before(net, R));
     int64_t used = merge_atoms(net, whole, class_of, &work->set, work->arguments, stages->free,
                                args_at, atom_end);
     g->args = take(stages, used), g->args_at = args_at;
@@ -241,6 +250,13 @@ static void add_stage(const Network *net, const Graph *whole, const uint64_t *co
     stage->before = before, stage->row_at = row_at;
     share(net, stage, work->slots);
     stages->count++;
+}
+
+/* Whether there is room for a stage and for the last one. */
+static int room_for_two(const Network *net, const Graph *whole, const Work *work,
+                        const Stages *stages) {
+    int64_t room = stages->end - stages->free;
+    return stages->count + 2 <= MOST_STAGES && room >= 2 * stage_room(net, whole, work->arguments);
 }
 
 /* Refine as long as nodes are few, and end a stage where the next colours are so many more that
@@ -258,10 +274,9 @@ static void find_stages(const Network *net, const Graph *g, int64_t layers, Work
             for (int64_t v = g->node_begin; v < g->node_end; v++) work->next[v] = v + 1;
             more = nodes;
         }
-        if (4 * (t - from) * (more - classes) > classes) {
-            int64_t count = stages->count;
-            add_stage(net, g, work->colour, work, t, 0, stages);
-            if (stages->count > count) from = t;
+        if (4 * (t - from) * (more - classes) > classes && room_for_two(net, g, work, stages)) {
+            add_stage(net, g, work->colour, work, t, stages);
+            from = t;
         }
         int last = !few || more == classes;
         uint64_t *swap = work->colour;
@@ -269,22 +284,20 @@ static void find_stages(const Network *net, const Graph *g, int64_t layers, Work
         classes = more, t++;
         if (last) break;
     }
-    add_stage(net, g, work->colour, work, layers, 1, stages);
+    add_stage(net, g, work->colour, work, layers, stages);
 }
 
 /* How many numbers of eight bytes of memory the stages of a graph take. */
-int64_t regoal_room(const Network *net, int64_t nodes, int64_t arguments) {
-    return (int64_t)(sizeof(Stages) / sizeof(int64_t)) + 1 +
-           GRAPHS * stage_room(net, nodes, arguments);
+int64_t regoal_room(const Network *net, const Graph *g) {
+    return (int64_t)(sizeof(Stages) / sizeof(int64_t)) +
+           GRAPHS * stage_room(net, g, count_arguments(net, g));
 }
 
 /* Find the stages of this many rounds; `stages` has as many numbers as `regoal_room` says.
  * Returns 1 where there is no memory. */
 int64_t regoal_stages(const Network *net, const Graph *g, int64_t layers, Stages *stages) {
     int64_t nodes = g->node_end - g->node_begin;
-    Work work = {.arguments = 0};
-    for (int64_t r = 0; r < net->relations; r++)
-        work.arguments += (g->atom_end[r] - g->atom_begin[r]) * net->arity[r];
+    Work work = {.arguments = count_arguments(net, g)};
     int64_t room = set_room(nodes > work.arguments ? nodes : work.arguments);
     uint64_t *memory = malloc((2 * room + 3 * g->node_end) * sizeof(uint64_t) + 1);
     if (!memory) return 1;
@@ -293,7 +306,7 @@ int64_t regoal_stages(const Network *net, const Graph *g, int64_t layers, Stages
     work.slots = (int32_t *)(work.next + g->node_end);
     memset(work.slots, 0, g->node_end * sizeof(int32_t));
     stages->count = 0, stages->free = (int64_t *)(stages + 1);
-    stages->end = stages->free + GRAPHS * stage_room(net, nodes, work.arguments);
+    stages->end = stages->free + GRAPHS * stage_room(net, g, work.arguments);
     find_stages(net, g, layers, &work, stages);
     free(memory);
     return 0;
