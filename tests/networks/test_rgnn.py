@@ -1,8 +1,11 @@
 """The network's definition, and the compiled kernel beside it."""
 
+import ctypes
 import logging
 import math
+import os
 import platform
+import sys
 import threading
 
 import numpy as np
@@ -326,6 +329,24 @@ def test_from_several_threads_of_python(threads):
 
 
 @needs_kernel
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="processes are copied on Linux")
+@pytest.mark.filterwarnings("ignore:.*multi-threaded:DeprecationWarning")
+def test_in_a_copy_of_the_process(threads):
+    threads(2)
+    layout, weights = Layout((1, 2), 16), random_weights(Layout((1, 2), 16), 1)
+    batch = random_batch(np.random.default_rng(0), (1, 2), 6)
+    expected = native.embed(weights, layout, batch, [4])
+    child = os.fork()
+    if not child:  # it must not run the other tests, whatever happens
+        try:
+            os._exit(not torch.equal(native.embed(weights, layout, batch, [4]), expected))
+        finally:
+            os._exit(2)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    assert torch.equal(native.embed(weights, layout, batch, [4]), expected)
+
+
+@needs_kernel
 def test_in_a_thread_with_a_small_stack():
     layout = Layout((64, 2), 16)
     batch = random_batch(np.random.default_rng(3), (64, 2), 2, most_nodes=99, most_atoms=99)
@@ -512,8 +533,10 @@ def stages_of(layout, batch, layers=20):
 
     As the C structures have them: a count and two addresses, then fifteen numbers a stage.
     """
-    call = native._prepare(random_weights(layout, 0), layout, batch)
-    call.run(layers, lambda shard: 0)
+    weights = random_weights(layout, 0)
+    call = native._prepare(weights, layout, batch)
+    x = weights.new_zeros(4, batch.nodes, layout.size)
+    call.run("infer", ctypes.c_int64(layers), *map(native._at, (x[:2], x[2], x[3])))
     stages = [numbers[3:][: 15 * numbers[0]].reshape(-1, 15) for numbers in call.stages]
     return [[(int(x[8]), int(x[7] - x[6])) for x in stage] for stage in stages]
 

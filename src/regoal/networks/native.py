@@ -1,8 +1,8 @@
 """The kernel in C: built at first use where there is a compiler, and called through ctypes.
 
 It reads the weights as one vector (parameters.py) and handles shards of a batch, whole instances
-each, in threads beside each other; the weights' gradients are summed in the order of the shards,
-so that the result depends on the number of threads but not on their timing.
+each, in threads of its own beside each other; the weights' gradients are summed in the order of the
+shards, so that the result depends on the number of threads but not on their timing.
 """
 
 import ctypes
@@ -15,7 +15,6 @@ import shutil
 import subprocess
 import tempfile
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -31,8 +30,16 @@ from regoal.networks.encoding import Batch
 from regoal.networks.parameters import Layout
 
 SOURCE = Path(__file__).with_name("rgnn_kernel.c")
-SOURCES = (SOURCE, *(SOURCE.with_name(f"rgnn_{name}.h") for name in ("dense", "stages")))
-FLAGS = ("-O3", "-march=native", "-fno-math-errno", "-ffp-contract=fast", "-shared", "-fPIC")
+SOURCES = (SOURCE, *(SOURCE.with_name(f"rgnn_{name}.h") for name in ("dense", "stages", "threads")))
+FLAGS = (
+    "-O3",
+    "-march=native",
+    "-fno-math-errno",
+    "-ffp-contract=fast",
+    "-shared",
+    "-fPIC",
+    "-pthread",
+)
 DOUBLE = ("-DDOUBLE", "-DREAL=double", "-DINTEGER=int64_t")
 MAX_WIDTH = 1024
 LANES = 16
@@ -43,7 +50,6 @@ MAX_ARGUMENTS = 2**31 - 1
 
 log = logging.getLogger(__name__)
 _threads = 1
-_pool: ThreadPoolExecutor | None = None
 
 
 def use_threads(count: int) -> None:
@@ -52,11 +58,9 @@ def use_threads(count: int) -> None:
     Where the kernel does the heavy part, torch's own operations stay in one thread: they are so
     small that handing them out costs several times what they take.
     """
-    global _threads, _pool  # noqa: PLW0603
+    global _threads  # noqa: PLW0603
     torch.set_num_threads(count if library() is None else 1)
-    if count != _threads:
-        _threads = count
-        _pool = ThreadPoolExecutor(count - 1) if count > 1 else None
+    _threads = count
 
 
 def threads() -> int:
@@ -94,7 +98,8 @@ def library(double: bool = False) -> ctypes.CDLL | None:
     except (OSError, RuntimeError, subprocess.SubprocessError) as error:
         log.warning("the C kernel does not build (%s): running without it", _reason(error))
         return None
-    kernel.regoal_room.restype = ctypes.c_int64
+    for name in ("room", "infer", "forward", "backward"):
+        getattr(kernel, f"regoal_{name}").restype = ctypes.c_int64
     return kernel
 
 
@@ -160,31 +165,31 @@ class _Saved(ctypes.Structure):
     )  # fmt: skip
 
 
+class _Shards(ctypes.Structure):
+    _fields_ = (
+        ("network", ctypes.c_void_p),
+        ("count", ctypes.c_int64),
+        ("graphs", ctypes.c_void_p),
+        ("stages", ctypes.c_void_p),
+    )
+
+
 @dataclass
 class _Call:
     """A batch as the kernel takes it."""
 
     kernel: ctypes.CDLL
-    network: _Network
-    graphs: list[_Graph]
-    """One a shard."""
+    shards: _Shards
     stages: list[npt.NDArray[np.int64]]
     """Of each shard, room for the graphs that its rounds run on: nodes that these rounds cannot
     tell apart yet are one."""
     keep: list[Any]
-    """The arrays that the structures point into."""
+    """What the structures point into."""
 
-    def run(self, layers: int, compute: Callable[[int], int]) -> None:
-        """Find the stages of every shard and compute with it, by its number, beside each other."""
-        _each(len(self.graphs), lambda i: self._find_stages(i, layers) or compute(i))
-
-    def shard(self, i: int) -> tuple[Any, ...]:
-        """What the kernel's functions take first."""
-        return ctypes.byref(self.network), ctypes.byref(self.graphs[i]), _at(self.stages[i])
-
-    def _find_stages(self, i: int, layers: int) -> int:
-        network, graph, stages = self.shard(i)
-        return int(self.kernel.regoal_stages(network, graph, ctypes.c_int64(layers), stages))
+    def run(self, function: str, *arguments: Any) -> None:
+        """Call one of the kernel's functions; raises `MemoryError` where it has found no memory."""
+        if getattr(self.kernel, f"regoal_{function}")(ctypes.byref(self.shards), *arguments):
+            raise MemoryError("no memory for a batch in the kernel")
 
 
 def embed(weights: Tensor, layout: Layout, batch: Batch, depths: Sequence[int]) -> Tensor:
@@ -201,12 +206,7 @@ def _infer(weights: Tensor, layout: Layout, batch: Batch, layers: int) -> Tensor
     call = _prepare(weights, layout, batch)
     x = weights.new_zeros(2, batch.nodes, layout.size)
     found, strongest = torch.empty_like(x[:1]), torch.empty_like(x[0])
-    call.run(
-        layers,
-        lambda i: call.kernel.regoal_infer(
-            *call.shard(i), ctypes.c_int64(layers), _at(x), _at(strongest), _at(found)
-        ),
-    )
+    call.run("infer", ctypes.c_int64(layers), _at(x), _at(strongest), _at(found))
     return found
 
 
@@ -223,13 +223,8 @@ class _Embed(torch.autograd.Function):
         pointers = _Saved(**{name: _at(tensor) for name, tensor in saved.items()})
         wanted = np.array(depths, dtype=np.int64)
         found = weights.new_empty(len(depths), batch.nodes, layout.size)
-        call.run(
-            layers,
-            lambda i: call.kernel.regoal_forward(
-                *call.shard(i), ctypes.c_int64(len(depths)), _at(wanted), ctypes.byref(pointers),
-                _at(found),
-            ),
-        )  # fmt: skip
+        count = ctypes.c_int64(len(depths))
+        call.run("forward", count, _at(wanted), ctypes.byref(pointers), _at(found))
         ctx.room, ctx.pointers, ctx.call, ctx.wanted = room, pointers, call, wanted
         ctx.save_for_backward(weights)
         return found
@@ -241,21 +236,15 @@ class _Embed(torch.autograd.Function):
         if ctx.room is None:
             raise RuntimeError("the kernel keeps what it saved for one backward pass only")
         call, grad = ctx.call, grad.contiguous()
-        transposed = torch.empty_like(weights)
-        call.kernel.regoal_transpose(ctypes.byref(call.network), _at(transposed))
-        work = torch.empty_like(grad[0]), torch.empty_like(grad[0])
-        gradients = [torch.zeros_like(weights) for _ in call.graphs]
-        _each(
-            len(call.graphs),
-            lambda i: call.kernel.regoal_backward(
-                *call.shard(i), ctypes.c_int64(len(ctx.wanted)), _at(ctx.wanted), _at(grad),
-                ctypes.byref(ctx.pointers), _at(transposed), *map(_at, work), _at(gradients[i]),
-            ),
+        transposed, work = torch.empty_like(weights), grad.new_empty(2, *grad.shape[1:])
+        gradients = weights.new_zeros(call.shards.count, len(weights))
+        call.run(
+            "backward", ctypes.c_int64(len(ctx.wanted)), _at(ctx.wanted), _at(grad),
+            ctypes.byref(ctx.pointers), _at(transposed), _at(work), _at(gradients),
+            ctypes.c_int64(len(weights)),
         )  # fmt: skip
         _rooms.append(ctx.room)
         ctx.room = ctx.pointers = None
-        for other in gradients[1:]:
-            gradients[0] += other
         return gradients[0], None, None, None
 
 
@@ -290,17 +279,6 @@ def _saved(
     return room, saved
 
 
-def _each(count: int, run: Callable[[int], int]) -> None:
-    """Run every shard, beside each other where there are several: the first one in this thread.
-
-    Raises `MemoryError` where a call has found none.
-    """
-    others = [_pool.submit(run, shard) for shard in range(1, count)] if _pool else []
-    here = [run(shard) for shard in range(count - len(others))]
-    if any([*here, *(other.result() for other in others)]):
-        raise MemoryError("no memory for a batch in the kernel")
-
-
 def _prepare(weights: Tensor, layout: Layout, batch: Batch) -> _Call:
     kernel = library(weights.dtype == torch.float64)
     assert kernel is not None
@@ -318,17 +296,20 @@ def _prepare(weights: Tensor, layout: Layout, batch: Batch) -> _Call:
     work = int(batch.counts.sum()) + batch.nodes
     shards = batch.shards(max(1, min(_threads, work // LEAST_WORK)))
     begins, ends = (np.stack([getattr(x, name) for x in shards]) for name in ("begin", "end"))
-    graphs = [
-        _Graph(
-            *(batch.nodes, len(batch.args), _at(batch.args), _at(starts)),
-            *(_at(begin), _at(end), shard.first_node, shard.last_node),
-        )
-        for shard, begin, end in zip(shards, begins, ends, strict=True)
-    ]
+    graphs = (_Graph * len(shards))()
+    for graph, shard, begin, end in zip(graphs, shards, begins, ends, strict=True):
+        graph.nodes, graph.arguments = batch.nodes, len(batch.args)
+        graph.args, graph.args_at = _address(batch.args), _address(starts)
+        graph.atom_begin, graph.atom_end = _address(begin), _address(end)
+        graph.node_begin, graph.node_end = shard.first_node, shard.last_node
     rooms = [kernel.regoal_room(ctypes.byref(network), ctypes.byref(graph)) for graph in graphs]
     stages = [np.empty(room, dtype=np.int64) for room in rooms]
-    keep = [arity, at, starts, begins, ends, weights, batch.args]
-    return _Call(kernel, network, graphs, stages, keep)
+    places = np.array([_address(room) for room in stages])
+    keep = [network, graphs, places, arity, at, starts, begins, ends, weights, batch.args]
+    whole = _Shards(
+        ctypes.addressof(network), len(graphs), ctypes.addressof(graphs), _address(places)
+    )
+    return _Call(kernel, whole, stages, keep)
 
 
 @cache

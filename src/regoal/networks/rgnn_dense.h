@@ -73,7 +73,7 @@ INLINE vec times_two_to(vec x, vec n) {
 #endif
 
 /* Gradients fade through many rounds; arithmetic on numbers too small for a full mantissa is a
- * hundred times slower, so they count as zero for the length of a call. */
+ * hundred times slower, so they count as zero in a shard's part of a call. */
 #ifdef __SSE2__
 #define FLUSH_BEGIN unsigned int flush_before = _mm_getcsr(); _mm_setcsr(flush_before | 0x8040)
 #define FLUSH_END _mm_setcsr(flush_before)

@@ -6,11 +6,12 @@
  * Where several messages are largest, the gradient flows to the first of them.
  *
  * Shapes: N nodes, M arguments of all atoms, D embedding size (a multiple of LANES), L layers.
- * A call handles the nodes [node_begin, node_end) and, of each relation, the atoms
- * [atom_begin, atom_end): whole instances, so that calls for other instances may run beside it.
+ * A shard is the nodes [node_begin, node_end) and, of each relation, the atoms
+ * [atom_begin, atom_end): whole instances, so that shards run beside each other.
  */
 #include "rgnn_dense.h"
 #include "rgnn_stages.h"
+#include "rgnn_threads.h"
 
 typedef struct {        /* what the backward pass needs, [L, ...] */
     REAL *embeddings;   /* [L + 1, N, D] before each round, and after the last */
@@ -281,14 +282,32 @@ static void gather_gradients(const Graph *whole, const Stage *stage, int64_t D, 
 
 /* ---- all rounds forward ---- */
 
-/* `out` [W, N, D] are the embeddings after the `wanted` [W] rising depths; `saved` is filled, but
- * for the first N rows of its embeddings, which must be the start, 0. As the calls below, it returns
- * 1 where there is no memory. */
-int64_t regoal_forward(const Network *net, const Graph *g, const Stages *stages, int64_t wanted,
-                       const int64_t *depths, const Saved *saved, REAL *out) {
-    FLUSH_BEGIN;
-    int64_t D = net->size, nodes = g->nodes * D, layers = depths[wanted - 1], l = 0;
-    for (const Stage *stage = stages->stage; l < layers; stage++) {
+/* A batch, cut into shards. */
+typedef struct {
+    const Network *net;
+    int64_t count;
+    const Graph *graphs;   /* [count] */
+    Stages *const *stages; /* [count], each as large as `regoal_room` says */
+} Shards;
+
+typedef struct {
+    const Shards *shards;
+    int64_t wanted;        /* W */
+    const int64_t *depths; /* [W], rising; the last one is the number of layers */
+    const Saved *saved;
+    REAL *out;             /* [W, N, D] */
+} Forward;
+
+static int64_t forward_shard(const void *call, int64_t shard) {
+    const Forward *c = call;
+    const Network *net = c->shards->net;
+    const Graph *g = c->shards->graphs + shard;
+    const Saved *saved = c->saved;
+    const int64_t *depths = c->depths;
+    int64_t D = net->size, nodes = g->nodes * D, layers = depths[c->wanted - 1], l = 0;
+    REAL *out = c->out;
+    if (find_stages(net, g, layers, c->shards->stages[shard])) return 1;
+    for (const Stage *stage = c->shards->stages[shard]->stage; l < layers; stage++) {
         REAL *table = new_table(net, stage);
         if (!table) return 1;
         if (l) expand(stage, D, saved->embeddings + l * nodes);
@@ -308,32 +327,53 @@ int64_t regoal_forward(const Network *net, const Graph *g, const Stages *stages,
         }
         free(table);
     }
-    FLUSH_END;
     return 0;
 }
 
-/* Without anything for a backward pass: `x` [2, N, D] begins with the start, 0; `out` [N, D]. */
-int64_t regoal_infer(const Network *net, const Graph *g, const Stages *stages, int64_t layers,
-                     REAL *x, REAL *strongest, REAL *out) {
-    FLUSH_BEGIN;
+/* `out` are the embeddings after the wanted depths; `saved` is filled, but for the first N rows of
+ * its embeddings, which must be the start, 0. As the calls below, it returns not 0 where there is
+ * no memory. */
+int64_t regoal_forward(const Shards *shards, int64_t wanted, const int64_t *depths,
+                       const Saved *saved, REAL *out) {
+    Forward call = {shards, wanted, depths, saved, out};
+    return beside_each_other(shards->count, forward_shard, &call);
+}
+
+typedef struct {
+    const Shards *shards;
+    int64_t layers;
+    REAL *x, *strongest, *out;
+} Infer;
+
+static int64_t infer_shard(const void *call, int64_t shard) {
+    const Infer *c = call;
+    const Network *net = c->shards->net;
+    const Graph *g = c->shards->graphs + shard;
     int64_t D = net->size, nodes = g->nodes * D, l = 0;
-    const Stage *stage = stages->stage;
-    for (; l < layers; stage++) {
+    if (find_stages(net, g, c->layers, c->shards->stages[shard])) return 1;
+    const Stage *stage = c->shards->stages[shard]->stage;
+    for (; l < c->layers; stage++) {
         REAL *table = new_table(net, stage);
         if (!table) return 1;
-        if (l) expand(stage, D, x + (l % 2) * nodes);
+        if (l) expand(stage, D, c->x + (l % 2) * nodes);
         for (; l < stage->until; l++) {
-            REAL *now = x + (l % 2) * nodes, *next = x + ((l + 1) % 2) * nodes;
-            start_maximum(&stage->graph, D, strongest, 0);
-            send_messages(net, stage, now, 0, strongest, 0, table);
-            end_maximum(&stage->graph, D, strongest);
-            update_nodes(net, &stage->graph, now, strongest, 0, 0, 0, next);
+            REAL *now = c->x + (l % 2) * nodes, *next = c->x + ((l + 1) % 2) * nodes;
+            start_maximum(&stage->graph, D, c->strongest, 0);
+            send_messages(net, stage, now, 0, c->strongest, 0, table);
+            end_maximum(&stage->graph, D, c->strongest);
+            update_nodes(net, &stage->graph, now, c->strongest, 0, 0, 0, next);
         }
         free(table);
     }
-    spread(g, stage - 1, D, x + (layers % 2) * nodes, out);
-    FLUSH_END;
+    spread(g, stage - 1, D, c->x + (c->layers % 2) * nodes, c->out);
     return 0;
+}
+
+/* Without anything for a backward pass: `x` [2, N, D] begins with the start, 0; `strongest` [N, D]
+ * is room to work in; `out` [N, D]. */
+int64_t regoal_infer(const Shards *shards, int64_t layers, REAL *x, REAL *strongest, REAL *out) {
+    Infer call = {shards, layers, x, strongest, out};
+    return beside_each_other(shards->count, infer_shard, &call);
 }
 
 /* ---- one round backward ---- */
@@ -350,7 +390,7 @@ static void transpose_mlp(const REAL *w, int64_t inputs, int64_t outputs, REAL *
     transpose(w + second, inputs, outputs, out + second);
 }
 
-void regoal_transpose(const Network *net, REAL *out) {
+static void transpose_weights(const Network *net, REAL *out) {
     for (int64_t r = 0; r < net->relations; r++) {
         int64_t width = net->arity[r] * net->size;
         transpose_mlp(net->weights + net->message_at[r], width, width, out + net->message_at[r]);
@@ -505,31 +545,58 @@ static void messages_backward(const Network *net, const Stage *stage, const REAL
     }
 }
 
-/* `grads` [W, N, D] are gradients of the embeddings after the `wanted` [W] rising depths, the last
- * one being the number of layers; `grad` and `grad_strongest` [N, D] are room to work in; the
- * weights' gradients are added to `dw`, laid out as the weights. */
-int64_t regoal_backward(const Network *net, const Graph *g, const Stages *stages, int64_t wanted,
-                        const int64_t *depths, const REAL *grads, const Saved *saved,
-                        const REAL *transposed, REAL *grad, REAL *grad_strongest, REAL *dw) {
-    FLUSH_BEGIN;
-    int64_t D = net->size, nodes = g->nodes * D, w = wanted - 1, l = depths[wanted - 1] - 1;
+typedef struct {
+    const Shards *shards;
+    int64_t wanted;
+    const int64_t *depths;
+    const REAL *grads;           /* [W, N, D] of the embeddings after the wanted depths */
+    const Saved *saved;
+    const REAL *transposed;      /* all weights */
+    REAL *grad, *grad_strongest; /* [N, D] */
+    REAL *dw;                    /* [count, weights] */
+    int64_t weights;
+} Backward;
+
+static int64_t backward_shard(const void *call, int64_t shard) {
+    const Backward *c = call;
+    const Network *net = c->shards->net;
+    const Graph *g = c->shards->graphs + shard;
+    const Stages *stages = c->shards->stages[shard];
+    const Saved *saved = c->saved;
+    REAL *grad = c->grad, *dw = c->dw + shard * c->weights;
+    int64_t D = net->size, nodes = g->nodes * D, w = c->wanted - 1, l = c->depths[w] - 1;
     for (int64_t i = g->node_begin * D; i < g->node_end * D; i++) grad[i] = 0;
     for (const Stage *stage = stages->stage + stages->count - 1; l >= 0; stage--) {
         int64_t from = stage == stages->stage ? 0 : stage[-1].until;
         REAL *table = new_table(net, stage);
         if (!table) return 1;
         for (; l >= from; l--) {
-            if (w >= 0 && depths[w] == l + 1) gather_gradients(g, stage, D, grads + w-- * nodes, grad);
+            if (w >= 0 && c->depths[w] == l + 1)
+                gather_gradients(g, stage, D, c->grads + w-- * nodes, grad);
             const REAL *x = saved->embeddings + l * nodes;
-            update_backward(net, &stage->graph, transposed, x, saved->strongest + l * nodes,
+            update_backward(net, &stage->graph, c->transposed, x, saved->strongest + l * nodes,
                             saved->update + 2 * l * nodes, saved->normal + l * nodes,
-                            saved->deviation + l * g->nodes, grad, grad_strongest, dw);
-            messages_backward(net, stage, transposed, x, saved->hidden + l * g->arguments * D,
-                              saved->winner + l * nodes, grad_strongest, grad, dw, table);
+                            saved->deviation + l * g->nodes, grad, c->grad_strongest, dw);
+            messages_backward(net, stage, c->transposed, x, saved->hidden + l * g->arguments * D,
+                              saved->winner + l * nodes, c->grad_strongest, grad, dw, table);
         }
         free(table);
         if (from) contract(stage, D, grad);
     }
-    FLUSH_END;
     return 0;
+}
+
+/* After `regoal_forward` with the same shards, depths and `saved`. `transposed` [weights] and `work`
+ * [2, N, D] are room to work in; `dw` [count, weights] begins as 0, and its first row becomes the
+ * weights' gradients, those of the shards added in order. */
+int64_t regoal_backward(const Shards *shards, int64_t wanted, const int64_t *depths,
+                        const REAL *grads, const Saved *saved, REAL *transposed, REAL *work,
+                        REAL *dw, int64_t weights) {
+    REAL *strongest = work + shards->graphs->nodes * shards->net->size;
+    Backward call = {shards, wanted, depths, grads, saved, transposed, work, strongest, dw, weights};
+    transpose_weights(shards->net, transposed);
+    int64_t failed = beside_each_other(shards->count, backward_shard, &call);
+    for (int64_t shard = 1; shard < shards->count; shard++)
+        for (int64_t i = 0; i < weights; i++) dw[i] += dw[shard * weights + i];
+    return failed;
 }

@@ -261,8 +261,8 @@ static int room_for_two(const Network *net, const Graph *whole, const Work *work
 
 /* Refine as long as nodes are few, and end a stage where the next colours are so many more that
  * its rounds on them would take longer than another graph does. */
-static void find_stages(const Network *net, const Graph *g, int64_t layers, Work *work,
-                        Stages *stages) {
+static void add_stages(const Network *net, const Graph *g, int64_t layers, Work *work,
+                       Stages *stages) {
     int64_t nodes = g->node_end - g->node_begin, classes = 1, more, from = 0, t = 0;
     for (int64_t v = g->node_begin; v < g->node_end; v++) work->colour[v] = 1;
     while (t < layers) {
@@ -287,15 +287,14 @@ static void find_stages(const Network *net, const Graph *g, int64_t layers, Work
     add_stage(net, g, work->colour, work, layers, stages);
 }
 
-/* How many numbers of eight bytes of memory the stages of a graph take. */
+/* How many numbers of eight bytes the memory for a graph's stages has. */
 int64_t regoal_room(const Network *net, const Graph *g) {
     return (int64_t)(sizeof(Stages) / sizeof(int64_t)) +
            GRAPHS * stage_room(net, g, count_arguments(net, g));
 }
 
-/* Find the stages of this many rounds; `stages` has as many numbers as `regoal_room` says.
- * Returns 1 where there is no memory. */
-int64_t regoal_stages(const Network *net, const Graph *g, int64_t layers, Stages *stages) {
+/* The stages of this many rounds. Returns 1 where there is no memory. */
+static int64_t find_stages(const Network *net, const Graph *g, int64_t layers, Stages *stages) {
     int64_t nodes = g->node_end - g->node_begin;
     Work work = {.arguments = count_arguments(net, g)};
     int64_t room = set_room(nodes > work.arguments ? nodes : work.arguments);
@@ -307,7 +306,7 @@ int64_t regoal_stages(const Network *net, const Graph *g, int64_t layers, Stages
     memset(work.slots, 0, g->node_end * sizeof(int32_t));
     stages->count = 0, stages->free = (int64_t *)(stages + 1);
     stages->end = stages->free + GRAPHS * stage_room(net, g, work.arguments);
-    find_stages(net, g, layers, &work, stages);
+    add_stages(net, g, layers, &work, stages);
     free(memory);
     return 0;
 }
