@@ -159,7 +159,7 @@ LAPTOP = TrainConfig(
     learn_dead_ends=True,
     bound_targets=True,
     replay_capacity=5000,
-    average=0.995,
+    average=0.98,
     patience=3,
 )
 """For two CPU cores: fewer layers, a faster cooling, and what steadies learning; found on training
