@@ -30,7 +30,13 @@ from regoal.networks.encoding import Batch
 from regoal.networks.parameters import Layout
 
 SOURCE = Path(__file__).with_name("rgnn_kernel.c")
-SOURCES = (SOURCE, *(SOURCE.with_name(f"rgnn_{name}.h") for name in ("dense", "stages", "threads")))
+SOURCES = (
+    SOURCE,
+    *(
+        SOURCE.with_name(f"rgnn_{name}.h")
+        for name in ("dense", "stages", "forward", "backward", "threads")
+    ),
+)
 FLAGS = (
     "-O3",
     "-march=native",
