@@ -53,6 +53,7 @@ INLINE vec reciprocal(vec x) {
     vec y = (vec)_mm512_rcp14_ps((__m512)x);
     return y * (2 - x * y);
 }
+INLINE REAL total_of(vec x) { return _mm512_reduce_add_ps((__m512)x); }
 INLINE vec nearest(vec x) { return (vec)_mm512_roundscale_ps((__m512)x, 0); }
 INLINE vec times_two_to(vec x, vec n) { return (vec)_mm512_scalef_ps((__m512)x, (__m512)n); }
 #else
@@ -63,6 +64,11 @@ INLINE ivec choose_integer(mask m, ivec yes, ivec no) { return (yes & m) | (no &
 INLINE vec choose(mask m, vec yes, vec no) { return (vec)choose_integer(m, (ivec)yes, (ivec)no); }
 INLINE vec at_most(vec a, vec b) { return choose(a > b, b, a); }
 INLINE vec reciprocal(vec x) { return 1 / x; }
+INLINE REAL total_of(vec x) {
+    for (int n = LANES / 2; n; n /= 2)
+        for (int i = 0; i < n; i++) x[i] += x[i + n];
+    return x[0];
+}
 #ifndef DOUBLE
 INLINE vec nearest(vec x) { return (x + splat(12582912.0f)) - splat(12582912.0f); }
 INLINE vec times_two_to(vec x, vec n) {

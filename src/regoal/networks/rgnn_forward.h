@@ -148,9 +148,7 @@ static void send_messages(const Network *net, const Stage *stage, const REAL *x,
 static REAL mean_of(const REAL *x, int64_t size) {
     vec sum = splat(0);
     for (int64_t d = 0; d < size; d += LANES) sum += load(x + d);
-    REAL total = 0;
-    for (int i = 0; i < LANES; i++) total += sum[i];
-    return total / size;
+    return total_of(sum) / size;
 }
 
 /* y = (u - mean) / deviation; returns one over the deviation */
