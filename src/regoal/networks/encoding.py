@@ -373,7 +373,7 @@ class Encoder:
 
         Within a relation the order is that of the parts, and so of the instances.
         """
-        counts = np.stack([part.counts for part in parts])
+        counts = np.concatenate([part.counts for part in parts]).reshape(len(parts), -1)
         sizes = counts * self._arity
         relation = np.repeat(np.tile(np.arange(len(self._arity)), len(parts)), sizes.ravel())
         args = np.concatenate([part.args for part in parts])

@@ -301,7 +301,8 @@ def _prepare(weights: Tensor, layout: Layout, batch: Batch) -> _Call:
     starts = np.cumsum(batch.sizes) - batch.sizes
     work = int(batch.counts.sum()) + batch.nodes
     shards = batch.shards(max(1, min(_threads, work // LEAST_WORK)))
-    begins, ends = (np.stack([getattr(x, name) for x in shards]) for name in ("begin", "end"))
+    begins = np.concatenate([shard.begin for shard in shards]).reshape(len(shards), -1)
+    ends = np.concatenate([shard.end for shard in shards]).reshape(len(shards), -1)
     graphs = (_Graph * len(shards))()
     for graph, shard, begin, end in zip(graphs, shards, begins, ends, strict=True):
         graph.nodes, graph.arguments = batch.nodes, len(batch.args)
