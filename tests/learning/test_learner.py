@@ -79,7 +79,7 @@ def after_one_step(network, transitions):
     return q_values, torch.tensor(loss), errors, network.weights.grad
 
 
-@pytest.mark.skipif(native.library() is None, reason="no C compiler")
+@pytest.mark.skipif(native.library(False) is None, reason="no C compiler")
 @pytest.mark.parametrize("name", [name for name in DOMAINS if not name.endswith("-l")])
 @pytest.mark.parametrize("count", [1, 2])
 def test_the_kernel_learns_what_the_definition_learns(

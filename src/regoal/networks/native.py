@@ -65,7 +65,7 @@ def use_threads(count: int) -> None:
     small that handing them out costs several times what they take.
     """
     global _threads  # noqa: PLW0603
-    torch.set_num_threads(count if library() is None else 1)
+    torch.set_num_threads(count if library(False) is None else 1)
     _threads = count
 
 
@@ -92,7 +92,7 @@ def available(weights: Tensor, layout: Layout) -> bool:
 
 
 @cache
-def library(double: bool = False) -> ctypes.CDLL | None:
+def library(double: bool, /) -> ctypes.CDLL | None:
     """The compiled kernel, or None (said once) where it cannot be built."""
     flags = FLAGS + (DOUBLE if double else ())
     compiler = shutil.which(os.environ.get("CC", "cc")) or shutil.which("gcc")
@@ -100,8 +100,8 @@ def library(double: bool = False) -> ctypes.CDLL | None:
         log.warning("no C compiler found: training runs several times slower without the kernel")
         return None
     try:
-        kernel = ctypes.CDLL(str(_build(compiler, flags)))
-    except (OSError, RuntimeError, subprocess.SubprocessError) as error:
+        kernel = _load(compiler, flags)
+    except (OSError, subprocess.SubprocessError) as error:
         log.warning("the C kernel does not build (%s): running without it", _reason(error))
         return None
     for name in ("room", "infer", "forward", "backward"):
@@ -111,30 +111,48 @@ def library(double: bool = False) -> ctypes.CDLL | None:
 
 def _reason(error: Exception) -> str:
     """The error in one line: of the compiler's own words the first that speak of an error."""
-    said = getattr(error, "stderr", None)
-    lines = said.decode(errors="replace").splitlines() if isinstance(said, bytes) else []
-    return next((line for line in lines if "error" in line), str(error))
+    if not isinstance(error, subprocess.CalledProcessError):
+        return str(error)
+    lines = error.stderr.decode(errors="replace").splitlines()
+    ended = f"the compiler ends with exit status {error.returncode}"
+    return next((line for line in lines if "error" in line), ended)
 
 
-def _build(compiler: str, flags: Sequence[str]) -> Path:
-    """Compile once for each source, compiler, flags and processor; later calls find the file."""
+def _load(compiler: str, flags: Sequence[str]) -> ctypes.CDLL:
+    """The kernel in the user's cache, built if it is not there; where the cache cannot be written, or
+    read, one for this process alone."""
+    try:
+        path = _cache() / f"kernel-{_identity(compiler, flags)}.so"
+        if not path.exists():
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with tempfile.TemporaryDirectory(dir=path.parent) as folder:
+                _build(compiler, flags, folder).replace(path)
+        return ctypes.CDLL(str(path))
+    except (OSError, RuntimeError):  # the latter where there is no home
+        with tempfile.TemporaryDirectory() as folder:
+            return ctypes.CDLL(str(_build(compiler, flags, folder)))
+
+
+def _cache() -> Path:
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "regoal"
+
+
+def _identity(compiler: str, flags: Sequence[str]) -> str:
+    """Another one for each source, compiler, flags and processor."""
     cpu = Path("/proc/cpuinfo")
-    texts = [path.read_text(encoding="utf-8") for path in SOURCES]
-    identity = [*texts, compiler, *flags, platform.machine()]
+    identity = [path.read_text(encoding="utf-8") for path in SOURCES]
+    identity += [compiler, *flags, platform.machine()]
     if cpu.exists():
         lines = cpu.read_text(encoding="utf-8", errors="replace").splitlines()
         identity += sorted({x for x in lines if x.startswith(("flags", "Features"))})
-    digest = hashlib.sha256("\0".join(identity).encode()).hexdigest()[:16]
-    folder = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "regoal"
-    path = folder / f"kernel-{digest}.so"
-    if not path.exists():
-        folder.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=folder) as temporary:
-            built = Path(temporary) / "kernel.so"
-            command = [compiler, *flags, "-o", str(built), str(SOURCE), "-lm"]
-            subprocess.run(command, check=True, capture_output=True, timeout=120)
-            built.replace(path)
-    return path
+    return hashlib.sha256("\0".join(identity).encode()).hexdigest()[:16]
+
+
+def _build(compiler: str, flags: Sequence[str], folder: str) -> Path:
+    built = Path(folder) / "kernel.so"
+    command = [compiler, *flags, "-o", str(built), str(SOURCE), "-lm"]
+    subprocess.run(command, check=True, capture_output=True, timeout=120)
+    return built
 
 
 class _Network(ctypes.Structure):
