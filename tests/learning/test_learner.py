@@ -13,7 +13,7 @@ from regoal.learning.hindsight import hindsight_goals, relabel
 from regoal.learning.learner import Learner
 from regoal.learning.replay import Sample
 from regoal.learning.trajectory import Trajectory
-from regoal.networks import native
+from regoal.networks import kernel_build, native
 from regoal.networks.encoding import Encoder
 from regoal.networks.relations import relations_of
 from regoal.planning.schema import schema_of
@@ -79,7 +79,7 @@ def after_one_step(network, transitions):
     return q_values, torch.tensor(loss), errors, network.weights.grad
 
 
-@pytest.mark.skipif(native.library(False) is None, reason="no C compiler")
+@pytest.mark.skipif(kernel_build.library(False) is None, reason="no C compiler")
 @pytest.mark.parametrize("name", [name for name in DOMAINS if not name.endswith("-l")])
 @pytest.mark.parametrize("count", [1, 2])
 def test_the_kernel_learns_what_the_definition_learns(

@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from networks.batches import batch_of, random_batch, random_weights
-from regoal.networks import native, rgnn
+from regoal.networks import kernel_build, native, rgnn
 from regoal.networks.parameters import MLP, Layout
 from regoal.networks.q_network import QNetwork
 
@@ -28,7 +28,7 @@ def small_batches_are_shared_out():
     native.LEAST_WORK = before
 
 
-needs_kernel = pytest.mark.skipif(native.library(False) is None, reason="no C compiler")
+needs_kernel = pytest.mark.skipif(kernel_build.library(False) is None, reason="no C compiler")
 
 
 def both(weights, layout, batch, depths):
@@ -434,9 +434,9 @@ def test_the_same_seed_gives_the_same_weights(relations):
 def rebuilt(monkeypatch, tmp_path):
     """The kernel is looked for anew, in an empty cache, during one test."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    native.library.cache_clear()
+    kernel_build.library.cache_clear()
     yield monkeypatch
-    native.library.cache_clear()
+    kernel_build.library.cache_clear()
 
 
 def q_of_three(tasks, encoder, policy):
@@ -456,7 +456,7 @@ def test_switched_off(monkeypatch, tasks, encoders, policy):
 @pytest.mark.parametrize("broken", ["no compiler", "failing compiler"])
 def test_fallback_says_so_once(rebuilt, tasks, encoders, policy, caplog, broken):
     if broken == "no compiler":
-        rebuilt.setattr(native.shutil, "which", lambda name: None)
+        rebuilt.setattr(kernel_build.shutil, "which", lambda name: None)
     else:
         rebuilt.setenv("CC", "false")
     with caplog.at_level(logging.WARNING):
@@ -473,7 +473,7 @@ def test_fallback_says_so_once(rebuilt, tasks, encoders, policy, caplog, broken)
 def test_without_a_cache_it_is_built_for_this_process(rebuilt, caplog, broken, tmp_path):
     temporary = tmp_path / "temporary"
     temporary.mkdir()
-    rebuilt.setattr(native.tempfile, "tempdir", str(temporary))
+    rebuilt.setattr(kernel_build.tempfile, "tempdir", str(temporary))
     if broken == "no folder":
         (tmp_path / "file").write_text("")
         rebuilt.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
@@ -483,15 +483,15 @@ def test_without_a_cache_it_is_built_for_this_process(rebuilt, caplog, broken, t
         def no_home():
             raise RuntimeError("Could not determine home directory.")
 
-        rebuilt.setattr(native.Path, "home", no_home)
+        rebuilt.setattr(kernel_build.Path, "home", no_home)
     else:
-        assert native.library(False) is not None
+        assert kernel_build.library(False) is not None
         [kernel] = (tmp_path / "regoal").iterdir()
         kernel.unlink()
         kernel.write_text("")
-        native.library.cache_clear()
+        kernel_build.library.cache_clear()
     with caplog.at_level(logging.WARNING):
-        assert native.library(False) is not None
+        assert kernel_build.library(False) is not None
     assert not caplog.records
     assert not list(temporary.iterdir())
 
@@ -500,28 +500,28 @@ def test_without_a_cache_it_is_built_for_this_process(rebuilt, caplog, broken, t
 def test_the_compilers_own_words_are_passed_on(rebuilt, caplog, tmp_path):
     broken = tmp_path / "broken.c"
     broken.write_text("int main( { return 0; }\n")
-    rebuilt.setattr(native, "SOURCE", broken)
+    rebuilt.setattr(kernel_build, "SOURCE", broken)
     with caplog.at_level(logging.WARNING):
-        assert native.library(False) is None
+        assert kernel_build.library(False) is None
     assert "broken.c:1" in caplog.text
 
 
 @needs_kernel
 def test_an_empty_cache_variable_counts_as_none(rebuilt, tmp_path):
     rebuilt.setenv("XDG_CACHE_HOME", "")
-    rebuilt.setattr(native.Path, "home", lambda: tmp_path / "home")
+    rebuilt.setattr(kernel_build.Path, "home", lambda: tmp_path / "home")
     rebuilt.chdir(tmp_path)
-    assert native.library(False) is not None
+    assert kernel_build.library(False) is not None
     assert len(list((tmp_path / "home/.cache/regoal").iterdir())) == 1
     assert not (tmp_path / "regoal").exists()
 
 
 @needs_kernel
 def test_built_once(rebuilt):
-    assert native.library(False) is not None
-    native.library.cache_clear()
-    rebuilt.setattr(native.subprocess, "run", None)
-    assert native.library(False) is not None
+    assert kernel_build.library(False) is not None
+    kernel_build.library.cache_clear()
+    rebuilt.setattr(kernel_build.subprocess, "run", None)
+    assert kernel_build.library(False) is not None
 
 
 # Numbers too small for a full mantissa

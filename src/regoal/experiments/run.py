@@ -92,7 +92,7 @@ def _check(settings: RunSettings) -> None:
     if settings.budget_s is not None and not settings.budget_s > 0:
         raise UsageError(f"the budget must be above 0 seconds, got {settings.budget_s}.")
     if not 1 <= settings.threads <= MOST_THREADS:
-        raise UsageError(f"--threads lies in 0 (which chooses) to {MOST_THREADS}, got {settings.threads}.")
+        raise UsageError(f"--threads lies in 1 to {MOST_THREADS}, got {settings.threads}.")
     if not 1 <= settings.workers <= settings.config.batch_size:
         raise UsageError(
             f"--workers lies in 1 to the batch size {settings.config.batch_size}, "

@@ -1,4 +1,4 @@
-"""The kernel in C: built at first use where there is a compiler, and called through ctypes.
+"""The kernel in C (kernel_build.py), called through ctypes.
 
 It reads the weights as one vector (parameters.py) and handles shards of a batch, whole instances
 each, in threads of its own beside each other; the weights' gradients are summed in the order of the
@@ -6,18 +6,11 @@ shards, so that the result depends on the number of threads but not on their tim
 """
 
 import ctypes
-import hashlib
-import logging
 import math
 import os
-import platform
-import shutil
-import subprocess
-import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -27,26 +20,9 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from regoal.networks.encoding import Batch
+from regoal.networks.kernel_build import library
 from regoal.networks.parameters import Layout
 
-SOURCE = Path(__file__).with_name("rgnn_kernel.c")
-SOURCES = (
-    SOURCE,
-    *(
-        SOURCE.with_name(f"rgnn_{name}.h")
-        for name in ("dense", "stages", "forward", "backward", "threads")
-    ),
-)
-FLAGS = (
-    "-O3",
-    "-march=native",
-    "-fno-math-errno",
-    "-ffp-contract=fast",
-    "-shared",
-    "-fPIC",
-    "-pthread",
-)
-DOUBLE = ("-DDOUBLE", "-DREAL=double", "-DINTEGER=int64_t")
 MAX_WIDTH = 1024
 LANES = 16
 LEAST_WORK = 250
@@ -54,7 +30,6 @@ LEAST_WORK = 250
 MAX_ARGUMENTS = 2**31 - 1
 """The kernel numbers the rows of messages in 32 bits."""
 
-log = logging.getLogger(__name__)
 _threads = 1
 
 
@@ -89,70 +64,6 @@ def available(weights: Tensor, layout: Layout) -> bool:
         and os.environ.get("REGOAL_KERNEL") != "0"
         and library(weights.dtype == torch.float64) is not None
     )
-
-
-@cache
-def library(double: bool, /) -> ctypes.CDLL | None:
-    """The compiled kernel, or None (said once) where it cannot be built."""
-    flags = FLAGS + (DOUBLE if double else ())
-    compiler = shutil.which(os.environ.get("CC", "cc")) or shutil.which("gcc")
-    if compiler is None:
-        log.warning("no C compiler found: training runs several times slower without the kernel")
-        return None
-    try:
-        kernel = _load(compiler, flags)
-    except (OSError, subprocess.SubprocessError) as error:
-        log.warning("the C kernel does not build (%s): running without it", _reason(error))
-        return None
-    for name in ("room", "infer", "forward", "backward"):
-        getattr(kernel, f"regoal_{name}").restype = ctypes.c_int64
-    return kernel
-
-
-def _reason(error: Exception) -> str:
-    """The error in one line: of the compiler's own words the first that speak of an error."""
-    if not isinstance(error, subprocess.CalledProcessError):
-        return str(error)
-    lines = error.stderr.decode(errors="replace").splitlines()
-    ended = f"the compiler ends with exit status {error.returncode}"
-    return next((line for line in lines if "error" in line), ended)
-
-
-def _load(compiler: str, flags: Sequence[str]) -> ctypes.CDLL:
-    """The kernel in the user's cache, built if it is not there; where the cache cannot be written, or
-    read, one for this process alone."""
-    try:
-        path = _cache() / f"kernel-{_identity(compiler, flags)}.so"
-        if not path.exists():
-            path.parent.mkdir(parents=True, exist_ok=True)
-            with tempfile.TemporaryDirectory(dir=path.parent) as folder:
-                _build(compiler, flags, folder).replace(path)
-        return ctypes.CDLL(str(path))
-    except (OSError, RuntimeError):  # the latter where there is no home
-        with tempfile.TemporaryDirectory() as folder:
-            return ctypes.CDLL(str(_build(compiler, flags, folder)))
-
-
-def _cache() -> Path:
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "regoal"
-
-
-def _identity(compiler: str, flags: Sequence[str]) -> str:
-    """Another one for each source, compiler, flags and processor."""
-    cpu = Path("/proc/cpuinfo")
-    identity = [path.read_text(encoding="utf-8") for path in SOURCES]
-    identity += [compiler, *flags, platform.machine()]
-    if cpu.exists():
-        lines = cpu.read_text(encoding="utf-8", errors="replace").splitlines()
-        identity += sorted({x for x in lines if x.startswith(("flags", "Features"))})
-    return hashlib.sha256("\0".join(identity).encode()).hexdigest()[:16]
-
-
-def _build(compiler: str, flags: Sequence[str], folder: str) -> Path:
-    built = Path(folder) / "kernel.so"
-    command = [compiler, *flags, "-o", str(built), str(SOURCE), "-lm"]
-    subprocess.run(command, check=True, capture_output=True, timeout=120)
-    return built
 
 
 class _Network(ctypes.Structure):
