@@ -13,22 +13,10 @@ from functools import cache
 from pathlib import Path
 
 SOURCE = Path(__file__).with_name("rgnn_kernel.c")
-SOURCES = (
-    SOURCE,
-    *(
-        SOURCE.with_name(f"rgnn_{name}.h")
-        for name in ("dense", "stages", "forward", "backward", "threads")
-    ),
-)
+SOURCES = sorted(SOURCE.parent.glob("rgnn_*.[ch]"))
 FLAGS = (
-    "-O3",
-    "-march=native",
-    "-fno-math-errno",
-    "-ffp-contract=fast",
-    "-shared",
-    "-fPIC",
-    "-pthread",
-)
+    "-O3", "-march=native", "-fno-math-errno", "-ffp-contract=fast", "-shared", "-fPIC", "-pthread",
+)  # fmt: skip
 DOUBLE = ("-DDOUBLE", "-DREAL=double", "-DINTEGER=int64_t")
 
 log = logging.getLogger(__name__)
