@@ -25,7 +25,7 @@ from regoal.networks.parameters import Layout
 
 MAX_WIDTH = 1024
 LANES = 16
-LEAST_WORK = 250
+LEAST_WORK = 75
 """Atoms and nodes a shard: handing out less takes longer than computing it."""
 MAX_ARGUMENTS = 2**31 - 1
 """The kernel numbers the rows of messages in 32 bits."""
