@@ -79,6 +79,9 @@ class TrainConfig:
     ladder: bool = False
     """Let the trajectories of an episode explore at different temperatures, from the schedule's own
     up towards its start in equal ratios. The paper explores at one (docs/deviations.md)."""
+    curriculum: Decay = field(default_factory=lambda: Decay(start=1.0, end=1.0, episodes=1))
+    """The share of the training problems, the smallest ones, that an episode draws from. The paper
+    draws from all (docs/deviations.md)."""
     discount: float = 0.999
     """What a reward one step later is worth."""
     updates: int = 32
@@ -156,6 +159,7 @@ LAPTOP = TrainConfig(
     layers=30,
     temperature=Decay(start=1.0, end=0.1, episodes=80, shape="geometric"),
     ladder=True,
+    curriculum=Decay(start=0.3, end=1.0, episodes=60),
     learn_dead_ends=True,
     bound_targets=True,
     replay_capacity=5000,

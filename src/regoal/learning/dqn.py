@@ -84,7 +84,8 @@ def train(
             forget_states(tasks, learner, replay)
         before = Before(learner, replay, streams)
         start = time.perf_counter()
-        chosen = [tasks[i] for i in streams.problems.integers(len(tasks), size=config.trajectories)]
+        drawn = smallest(tasks, config.curriculum(episode))
+        chosen = [drawn[i] for i in streams.problems.integers(len(drawn), size=config.trajectories)]
         trajectories = _explore(chosen, learner, streams, episode, stop)
         if not trajectories:
             before.restore()
@@ -113,6 +114,12 @@ def train(
             explore_seconds=explored - start,
             optimise_seconds=time.perf_counter() - explored,
         )
+
+
+def smallest(tasks: Sequence[Task], share: float) -> Sequence[Task]:
+    """This share of the tasks, those with the fewest objects; at least one, and all from 1 on."""
+    by_size = sorted(tasks, key=lambda task: len(task.objects))
+    return by_size[: max(1, math.ceil(share * len(tasks)))]
 
 
 def _explore(
