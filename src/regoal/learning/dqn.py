@@ -116,10 +116,14 @@ def train(
         )
 
 
-def smallest(tasks: Sequence[Task], share: float) -> Sequence[Task]:
-    """This share of the tasks, those with the fewest objects; at least one, and all from 1 on."""
-    by_size = sorted(tasks, key=lambda task: len(task.objects))
-    return by_size[: max(1, math.ceil(share * len(tasks)))]
+def smallest(tasks: Sequence[Task], share: float) -> list[Task]:
+    """This share of the tasks, at least one, those with the fewest objects, and all as small as they.
+
+    They keep their order.
+    """
+    sizes = sorted(len(task.objects) for task in tasks)
+    most = sizes[min(len(tasks), max(1, math.ceil(share * len(tasks)))) - 1]
+    return [task for task in tasks if len(task.objects) <= most]
 
 
 def _explore(
