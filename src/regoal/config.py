@@ -80,8 +80,8 @@ class TrainConfig:
     """Let the trajectories of an episode explore at different temperatures, from the schedule's own
     up towards its start in equal ratios. The paper explores at one (docs/deviations.md)."""
     curriculum: Decay = field(default_factory=lambda: Decay(start=1.0, end=1.0, episodes=1))
-    """The share of the training problems, the smallest ones and all that are as small as these, that
-    an episode draws from. The paper draws from all (docs/deviations.md)."""
+    """The share of the training problems that an episode draws from: the smallest, and all of their
+    sizes. The paper draws from all (docs/deviations.md)."""
     discount: float = 0.999
     """What a reward one step later is worth."""
     updates: int = 32

@@ -11,13 +11,15 @@ import sys
 import numpy as np
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 
 import regoal.learning.dqn
 from regoal.config import Decay, TrainConfig
 from regoal.evaluation.execution import execute
 from regoal.evaluation.results import Outcome
 from regoal.learning import td_learning
-from regoal.learning.dqn import Streams, train
+from regoal.learning.dqn import Streams, smallest, train
 from regoal.learning.learner import Learner
 from regoal.learning.replay import Replay, Sample
 from regoal.learning.trajectory import Transition
@@ -249,6 +251,43 @@ def test_an_episode_explores_at_its_temperatures(tasks, relations, policy, monke
     assert used == [pytest.approx(rung) for rung in rungs]
 
 
+class Sized:
+    """A problem of which nothing but its size is asked."""
+
+    def __init__(self, size):
+        self.objects = range(size)
+
+
+@given(sizes=st.lists(st.integers(0, 9), min_size=1, max_size=30), share=st.floats(1e-6, 2.0))
+def test_the_smallest_problems(sizes, share):
+    tasks = [Sized(size) for size in sizes]
+    found = smallest(tasks, share)
+    assert found == [task for task in tasks if task in found]
+    left = [len(task.objects) for task in tasks if task not in found]
+    largest = max(len(task.objects) for task in found)
+    assert all(size > largest for size in left)
+    wanted = math.ceil(share * len(sizes))
+    assert len(found) >= min(wanted, len(sizes))
+    assert sum(size < largest for size in sizes) < max(wanted, 1)
+
+
+def test_an_episode_draws_from_the_smallest_problems(tasks, relations, policy, monkeypatch):
+    drawn, real = [], regoal.learning.dqn.rollout
+
+    def rollout(chosen, *arguments, **options):
+        drawn.append({len(task.objects) for task in chosen})
+        return real(chosen, *arguments, **options)
+
+    monkeypatch.setattr(regoal.learning.dqn, "rollout", rollout)
+    curriculum = Decay(start=0.1, end=1.0, episodes=2)
+    config = dataclasses.replace(CONFIG, trajectories=20, curriculum=curriculum)
+    list(run(tasks, relations, policy, config)[2])
+    sizes = {len(task.objects) for task in tasks["blocks"].values()}
+    assert len(sizes) == 2
+    assert drawn[0] == {min(sizes)}
+    assert drawn[2] == sizes
+
+
 def test_priorities_are_unweighted_errors(tasks, relations, policy):
     config = dataclasses.replace(CONFIG, episodes=1, learning_rate=STILL, priority_weight=1.0)
     learner, replay, episodes = run(tasks, relations, policy, config)
@@ -315,7 +354,7 @@ from pathlib import Path
 import torch
 torch.set_num_threads(1)
 from regoal.config import Decay, TrainConfig
-from regoal.learning.dqn import Streams, train
+from regoal.learning.dqn import Streams, smallest, train
 from regoal.learning.learner import Learner
 from regoal.learning.replay import Replay
 from regoal.networks.encoding import Encoder

@@ -117,9 +117,9 @@ def train(
 
 
 def smallest(tasks: Sequence[Task], share: float) -> list[Task]:
-    """This share of the tasks, at least one, those with the fewest objects, and all as small as they.
+    """The share of the tasks with the fewest objects, at least one, in the order that they have.
 
-    They keep their order.
+    All of a size are in it, or none.
     """
     sizes = sorted(len(task.objects) for task in tasks)
     most = sizes[min(len(tasks), max(1, math.ceil(share * len(tasks)))) - 1]
