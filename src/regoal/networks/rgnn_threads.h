@@ -5,7 +5,6 @@
 /* One shard's part of a call; not 0 where there was no memory. */
 typedef int64_t Part(const void *call, int64_t shard);
 
-#define SPINS 20000 /* some tenths of a millisecond: a thread that sleeps is slow to wake */
 #define STACK (8 << 20)
 
 static int64_t run_part(Part *part, const void *call, int64_t shard) {
@@ -45,8 +44,7 @@ static void take_shards(void) {
         int64_t failed = run_part(pool.part, pool.call, shard);
         pthread_mutex_lock(&pool.lock);
         pool.failed |= failed;
-        __atomic_store_n(&pool.done, pool.done + 1, __ATOMIC_RELEASE);
-        if (pool.done == pool.count) pthread_cond_signal(&pool.ended);
+        if (++pool.done == pool.count) pthread_cond_signal(&pool.ended);
     }
 }
 
@@ -71,13 +69,6 @@ static void start_threads(int64_t wanted) {
     pthread_attr_destroy(&attributes);
 }
 
-static void wait_for_the_others(void) {
-    for (int spins = 0; spins < SPINS; spins++)
-        if (__atomic_load_n(&pool.done, __ATOMIC_ACQUIRE) == pool.count) break;
-    pthread_mutex_lock(&pool.lock);
-    while (pool.done < pool.count) pthread_cond_wait(&pool.ended, &pool.lock);
-}
-
 /* Every shard's part; not 0 where one has failed. Where another thread is in a call already, the
  * shards of this one follow each other. */
 static int64_t beside_each_other(int64_t count, Part *part, const void *call) {
@@ -93,8 +84,7 @@ static int64_t beside_each_other(int64_t count, Part *part, const void *call) {
     start_threads(count - 1);
     pthread_cond_broadcast(&pool.begun);
     take_shards();
-    pthread_mutex_unlock(&pool.lock);
-    wait_for_the_others();
+    while (pool.done < pool.count) pthread_cond_wait(&pool.ended, &pool.lock);
     failed = pool.failed, pool.busy = 0;
     pthread_mutex_unlock(&pool.lock);
     return failed;
