@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from regoal.config import HINDSIGHTS, LAPTOP
+from regoal.config import HINDSIGHTS, LAPTOP, PAPER
 from regoal.errors import UsageError
 from regoal.learning.checkpoint import KIND, Training, read_checkpoint, save_checkpoint
 from regoal.learning.dqn import Streams, train
@@ -57,7 +57,8 @@ def paths(tmp_path):
 
 def config_of(**changes):
     small = {"layers": 3, "embedding_size": 16, "updates": 4, "batch_size": 8, "horizon": 12}
-    return replace(LAPTOP, **{**small, "replay_capacity": 60, "episodes": 6, **changes})
+    small |= {"replay_capacity": 60, "episodes": 6, "curriculum": PAPER.curriculum}
+    return replace(LAPTOP, **{**small, **changes})
 
 
 def training_of(paths, config, seed=0):
