@@ -354,7 +354,7 @@ from pathlib import Path
 import torch
 torch.set_num_threads(1)
 from regoal.config import Decay, TrainConfig
-from regoal.learning.dqn import Streams, smallest, train
+from regoal.learning.dqn import Streams, train
 from regoal.learning.learner import Learner
 from regoal.learning.replay import Replay
 from regoal.networks.encoding import Encoder

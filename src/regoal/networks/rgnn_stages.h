@@ -34,7 +34,7 @@ typedef struct {
 #define GRAPHS 4 /* the room for all stages, in graphs like the whole */
 
 typedef struct {
-    Graph graph;
+    Graph graph;             /* its atoms begin at 0, and `atom_begin` is not there */
     int64_t until;           /* it stands for the whole in the rounds before this one */
     const int64_t *class_of; /* [nodes of the whole] their nodes here */
     const int64_t *before;   /* [nodes of this graph] their nodes in the stage before, if any */
@@ -203,7 +203,7 @@ static int64_t count_arguments(const Network *net, const Graph *g) {
 
 /* Numbers of eight bytes that a stage takes at most. */
 static int64_t stage_room(const Network *net, const Graph *whole, int64_t arguments) {
-    return 2 * (whole->node_end - whole->node_begin) + 3 * arguments + 4 * net->relations +
+    return 2 * (whole->node_end - whole->node_begin) + 3 * arguments + 3 * net->relations +
            places_before(net, net->relations);
 }
 
@@ -234,16 +234,14 @@ static void add_stage(const Network *net, const Graph *whole, const uint64_t *co
     for (int64_t v = 0; stages->count && v < nodes; v++)
         before[class_of[v] - g->node_begin] = stage[-1].class_of[v];
     int64_t *row_at = take(stages, R), *args_at = take(stages, R);
-    int64_t *atom_begin = take(stages, R), *atom_end = take(stages, R);
-    for (int64_t r = 0; r < R; r++) {
+    int64_t *atom_end = take(stages, R);
+    for (int64_t r = 0; r < R; r++)
         row_at[r] = whole->args_at[r] + whole->atom_begin[r] * net->arity[r];
-        atom_begin[r] = 0;
-    }
     stage->shared = take(stages, places_before(net, R));
     int64_t used = merge_atoms(net, whole, class_of, &work->set, work->arguments, stages->free,
                                args_at, atom_end);
     g->args = take(stages, used), g->args_at = args_at;
-    g->atom_begin = atom_begin, g->atom_end = atom_end;
+    g->atom_begin = 0, g->atom_end = atom_end;
     stage->slot = (int32_t *)take(stages, (used + 1) / 2);
     stage->node_of = take(stages, used);
     stage->until = until, stage->class_of = class_of;
