@@ -21,7 +21,7 @@ test: install
 	$(BIN)/pytest
 
 demo: install
-	$(BIN)/python -m experiments.demo
+	$(BIN)/python -m reproduction.demo
 
 ifneq ($(wildcard benchmarks/compare.py),)
 bench: install

@@ -41,8 +41,8 @@ from benchmarks.ours import Ours, Plain
 from benchmarks.theirs import Theirs
 from benchmarks.work import DOMAINS, LARGE, Stack, Work, prepare
 from regoal.cli import script
-from regoal.files import write_text_atomically
 from regoal.networks.device import device_called
+from regoal.system.files import write_text_atomically
 
 LAYERS = (30, 100)
 ON_GPU = ("optimisation_step", "exploration_step", "greedy_steps_per_second")

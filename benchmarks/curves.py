@@ -28,10 +28,10 @@ from regoal.cli import script
 from regoal.config import LAPTOP
 from regoal.domains import gripper
 from regoal.domains.splits import domain_pddl
-from regoal.experiments.run import run_training
-from regoal.experiments.run_dir import EPISODES, VALIDATION, as_float, read_jsonl
-from regoal.experiments.run_values import RunSettings
-from regoal.files import write_text_atomically
+from regoal.records.run_record import EPISODES, VALIDATION, as_float, read_jsonl
+from regoal.runs.settings import RunSettings
+from regoal.runs.training_run import run_training
+from regoal.system.files import write_text_atomically
 
 WAYS = {"kernel": "1", "definition": "0"}
 """What `REGOAL_KERNEL` says for each."""

@@ -27,16 +27,16 @@ from regoal.cli import script
 from regoal.config import TrainConfig
 from regoal.domains import gripper, visitall
 from regoal.domains.splits import domain_pddl
-from regoal.files import write_text_atomically
 from regoal.learning.learner import Learner
 from regoal.learning.replay import Sample
 from regoal.learning.trajectory import Transition
-from regoal.networks import native
-from regoal.networks.encoding import Encoder
+from regoal.networks.encoder import Encoder
+from regoal.networks.kernels.cpu import kernel as native
 from regoal.networks.q_network import QNetwork
 from regoal.networks.relations import relations_of
-from regoal.planning.schema import schema_of
+from regoal.planning.matching.schema import schema_of
 from regoal.planning.task import Task, load_domain, load_task
+from regoal.system.files import write_text_atomically
 
 LAYERS = 30
 OBJECTS = (10, 18, 32, 56, 100, 178, 316, 562, 1000)

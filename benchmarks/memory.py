@@ -23,10 +23,10 @@ from benchmarks import machine
 from regoal.cli import script
 from regoal.config import LAPTOP
 from regoal.domains.splits import write_split
-from regoal.experiments.run import run_training
-from regoal.experiments.run_values import Progress, RunSettings
-from regoal.files import write_text_atomically
 from regoal.learning.dqn import FORGET_EVERY
+from regoal.runs.settings import Progress, RunSettings
+from regoal.runs.training_run import run_training
+from regoal.system.files import write_text_atomically
 
 DOMAIN = "blocks"
 LAYERS = 3

@@ -11,17 +11,17 @@ import torch
 
 from benchmarks.work import UNIFORM, Timed, Work, actions_of, finish
 from regoal.evaluation.execution import execute
-from regoal.evaluation.side_by_side import execute_side_by_side, most_processes
+from regoal.evaluation.process_pool import execute_side_by_side, most_processes
 from regoal.learning.dqn import Streams, train
 from regoal.learning.learner import Learner
 from regoal.learning.replay import Replay, Sample
 from regoal.learning.rollout import rollout
-from regoal.networks import native
-from regoal.networks.encoding import Encoder
+from regoal.networks.encoder import Encoder
+from regoal.networks.kernels.cpu import kernel as native
 from regoal.networks.q_network import QNetwork
 from regoal.networks.relations import relations_of
 from regoal.planning.goals import Goal
-from regoal.planning.schema import schema_of
+from regoal.planning.matching.schema import schema_of
 from regoal.planning.task import State
 
 

@@ -12,10 +12,10 @@ import torch
 from regoal.config import PAPER, Decay, TrainConfig
 from regoal.domains import visitall
 from regoal.domains.splits import domain_pddl, write_split
-from regoal.files import write_text_atomically
 from regoal.learning.hindsight import hindsight_goals, relabel
 from regoal.learning.trajectory import Trajectory, Transition
 from regoal.planning.task import GroundAction, Task, load_domain, load_task
+from regoal.system.files import write_text_atomically
 
 LARGE = "visitall-20x20"
 """Four grids of 400 cells instead of a split: large states."""

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 import torch
 
-from regoal.networks import native
-from regoal.networks.encoding import Encoder
+from regoal.networks.encoder import Encoder
+from regoal.networks.kernels.cpu import kernel as native
 from regoal.networks.q_network import QNetwork
 from regoal.networks.relations import Relation, relations_of
-from regoal.planning.schema import schema_of
+from regoal.planning.matching.schema import schema_of
 from regoal.planning.task import State, Task, load_domain, load_task
 
 # A shell that starts a job in the background lets it ignore interrupts, and so would the programs

@@ -7,13 +7,13 @@ import pytest
 import torch
 
 from regoal import cli
-from regoal.networks.encoding import Encoder
+from regoal.networks.encoder import Encoder
 from regoal.networks.policy_file import Policy, save_policy
 from regoal.networks.q_network import QNetwork
 from regoal.networks.relations import relations_of
 from regoal.planning.goals import Atom, Goal
-from regoal.planning.lifting import lifted_goals
-from regoal.planning.schema import schema_of
+from regoal.planning.lifting.lifted_goals import lifted_goals
+from regoal.planning.matching.schema import schema_of
 from regoal.planning.task import load_domain, load_task
 
 GARDEN = """(define (domain garden)

@@ -13,10 +13,10 @@ from regoal import cli, commands, terminal
 from regoal.config import LAPTOP, PAPER, Decay, TrainConfig
 from regoal.domains.splits import instances
 from regoal.errors import PddlError, UsageError
-from regoal.evaluation.results import Outcome, PlanResult
-from regoal.experiments.run_dir import load_run, read_results
-from regoal.experiments.run_folder import told_disk_errors
-from regoal.experiments.sweep import print_commands, read_sweep
+from regoal.records.results import Outcome, PlanResult
+from regoal.records.run_record import load_run, read_results
+from regoal.runs.folder import told_disk_errors
+from regoal.sweeps.sweep import print_commands, read_sweep
 
 # Lamps that are switched on for good: every policy reaches every goal.
 DOMAIN = """
@@ -617,7 +617,9 @@ def test_python_m_regoal_is_the_command():
 
 
 def test_the_time_limit_of_plan_counts_from_the_start_of_the_process():
-    code = "import time; time.sleep(1); from regoal.limits import process_age as a; print(a())"
+    code = (
+        "import time; time.sleep(1); from regoal.system.limits import process_age as a; print(a())"
+    )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert 1 <= float(done.stdout) < 30
 

@@ -1,9 +1,9 @@
 import pytest
 
 from regoal import terminal
-from regoal.evaluation.results import Outcome, PlanResult
-from regoal.experiments.run_values import Progress, RunSummary
-from regoal.experiments.selection import Validation
+from regoal.records.results import Outcome, PlanResult
+from regoal.runs.settings import Progress, RunSummary
+from regoal.runs.validation import Validation
 
 
 def progress(coverage):
@@ -73,6 +73,6 @@ def test_the_end_of_a_training(best, told, tmp_path):
 def test_every_way_to_end_is_told():
     from typing import get_args
 
-    from regoal.experiments.run_values import Ended
+    from regoal.runs.settings import Ended
 
     assert set(terminal.ENDINGS) == set(get_args(Ended))

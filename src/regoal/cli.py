@@ -21,7 +21,7 @@ from regoal.errors import (
     UsageError,
     lacks_memory,
 )
-from regoal.stopping import end_at_second
+from regoal.system.cancellation import end_at_second
 
 EXIT_INTERRUPTED = 130
 EXIT_HUNG_UP = 129
@@ -38,9 +38,10 @@ def main() -> None:
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         end_at_second(number)
     code = run(sys.argv[1:])
-    parallel = sys.modules.get("regoal.learning.parallel")  # imported by what trains, and heavy
-    if parallel is not None and parallel.was_connected:
-        parallel.leave(code)
+    # Only what trains imports it, as it brings torch.
+    collectives = sys.modules.get("regoal.distributed.collectives")
+    if collectives is not None and collectives.was_connected:
+        collectives.leave(code)
     sys.exit(code)
 
 

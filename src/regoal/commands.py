@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, Protocol
 from tyro.conf import FlagCreatePairsOff, Positional, arg
 from tyro.constructors import PrimitiveConstructorSpec
 
-from regoal import terminal, units
+from regoal import terminal
 from regoal.config import LAPTOP, DeviceName, TrainConfig
 from regoal.domains.splits import DEFAULT_MAX_STATES, DOMAINS, write_split
 from regoal.errors import (
@@ -27,14 +27,15 @@ from regoal.errors import (
     RegoalError,
     UsageError,
 )
-from regoal.evaluation.results import Outcome, PlanResult, problem_names
-from regoal.experiments.run_dir import check_credit, kept_results, recorded_number
-from regoal.limits import process_age, supervised
 from regoal.planning.problem_files import problem_files, with_domains
-from regoal.threads import free_threads, process_group
+from regoal.records.results import Outcome, PlanResult, problem_names
+from regoal.records.run_record import check_credit, kept_results, recorded_number
+from regoal.system import units
+from regoal.system.limits import process_age, supervised
+from regoal.system.threads import free_threads, process_group
 
 if TYPE_CHECKING:
-    from regoal.evaluation.testing import TestSettings
+    from regoal.evaluation.evaluate import TestSettings
     from regoal.networks.policy_file import Policy
 
 STARTED = time.perf_counter() - process_age()
@@ -130,9 +131,9 @@ class Train:
 
     def run(self) -> int:
         """Train, showing how it goes."""
-        from regoal.experiments.run import run_training
-        from regoal.experiments.run_values import RunSettings
         from regoal.planning.task import load_domain
+        from regoal.runs.settings import RunSettings
+        from regoal.runs.training_run import run_training
 
         group = process_group()
         workers, threads = self.workers or (group.size if group.size > 1 else 0), self.threads
@@ -205,7 +206,7 @@ class Evaluate:
         return self._evaluate() if code is None else code
 
     def _evaluate(self) -> int:
-        from regoal.evaluation.testing import TestSettings, evaluate, load
+        from regoal.evaluation.evaluate import TestSettings, evaluate, load
 
         policy = load(self.policy, threads=free_threads(), device=self.device)
         problems = with_domains(problem_files(self.problems), self.domain)
@@ -279,7 +280,7 @@ class Plan:
         return self._plan() if code is None else code
 
     def _plan(self) -> int:
-        from regoal.evaluation.testing import TestSettings, load, solve, unread_goals
+        from regoal.evaluation.evaluate import TestSettings, load, solve, unread_goals
         from regoal.networks.policy_file import policy_encoder
         from regoal.planning.plans import prepare_plan_file, write_plan
         from regoal.planning.task import load_domain, load_task
@@ -387,7 +388,7 @@ class Sweep:
     """Train and test a grid of domains, hindsight variants and seeds; skips what is finished."""
 
     file: Positional[Path]
-    """A TOML file with the grid, as in experiments/."""
+    """A TOML file with the grid, as in reproduction/."""
     jobs: int = 1
     """How many runs at a time."""
     print_commands: FlagCreatePairsOff[bool] = False
@@ -395,7 +396,7 @@ class Sweep:
 
     def run(self) -> int:
         """Run the grid to its end, whatever fails in between."""
-        from regoal.experiments import sweep
+        from regoal.sweeps import sweep
 
         grid = sweep.read_sweep(self.file)
         if self.print_commands:
@@ -422,7 +423,7 @@ class Report:
 
     def run(self) -> int:
         """Write everything where a folder is given, then print the tables."""
-        from regoal.experiments.run_dir import find_runs, load_run
+        from regoal.records.run_record import find_runs, load_run
 
         if not self.runs:
             raise UsageError("Give at least one run folder or file of results.")

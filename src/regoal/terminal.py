@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 
 from rich.console import Console
 
-from regoal.evaluation.results import PlanResult
-from regoal.experiments.run_dir import JsonObject, RunRecord, append_json_line, json_line
-from regoal.files import is_special, write_text_atomically
-from regoal.units import duration_text
+from regoal.records.results import PlanResult
+from regoal.records.run_record import JsonObject, RunRecord, append_json_line, json_line
+from regoal.system.files import is_special, write_text_atomically
+from regoal.system.units import duration_text
 
 if TYPE_CHECKING:
-    from regoal.experiments.run_values import Progress, RunSummary
+    from regoal.runs.settings import Progress, RunSummary
 
 PLAIN_EVERY_S = 10
 ENDINGS = {

@@ -16,16 +16,16 @@ from hypothesis import strategies as st
 
 import regoal.domains
 import regoal.evaluation.execution
-from regoal import stopping
 from regoal.domains import childsnack, gripper
 from regoal.errors import TooWideError, lacks_memory
 from regoal.evaluation.execution import BYTES_A_NUMBER, Execution, Visited, _Memory, execute
-from regoal.evaluation.results import Outcome
-from regoal.networks.encoding import Encoder
+from regoal.networks.encoder import Encoder
 from regoal.networks.parameters import Layout
 from regoal.networks.relations import relations_of
-from regoal.planning.schema import schema_of
+from regoal.planning.matching.schema import schema_of
 from regoal.planning.task import Task, load_domain, load_task
+from regoal.records.results import Outcome
+from regoal.system import cancellation as stopping
 
 
 class Preferring:

@@ -10,7 +10,7 @@ import pytest
 
 from regoal.errors import UsageError
 from regoal.evaluation import lama
-from regoal.evaluation.results import Outcome, problem_names
+from regoal.records.results import Outcome, problem_names
 
 DOMAIN = """
 (define (domain Tower) ; three operators would do, these are four

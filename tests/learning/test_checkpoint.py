@@ -16,11 +16,11 @@ from regoal.learning.learner import Learner
 from regoal.learning.replay import Replay
 from regoal.learning.trajectory import Transition
 from regoal.networks import tensor_file
-from regoal.networks.encoding import Encoder
+from regoal.networks.encoder import Encoder
 from regoal.networks.q_network import QNetwork
 from regoal.networks.relations import relations_of
 from regoal.planning.goals import Atom, Goal
-from regoal.planning.schema import schema_of
+from regoal.planning.matching.schema import schema_of
 from regoal.planning.task import load_domain, load_task
 
 DOMAIN = """(define (domain stacks)

@@ -17,17 +17,17 @@ from hypothesis import strategies as st
 import regoal.learning.dqn
 from regoal.config import Decay, TrainConfig
 from regoal.evaluation.execution import execute
-from regoal.evaluation.results import Outcome
 from regoal.learning import td_learning
 from regoal.learning.dqn import Streams, smallest, train
 from regoal.learning.learner import Learner
 from regoal.learning.replay import Replay, Sample
 from regoal.learning.trajectory import Transition
-from regoal.networks.encoding import Encoder
+from regoal.networks.encoder import Encoder
 from regoal.networks.q_network import QNetwork
 from regoal.networks.relations import relations_of
 from regoal.planning.goals import Goal
-from regoal.planning.schema import schema_of
+from regoal.planning.matching.schema import schema_of
+from regoal.records.results import Outcome
 
 STILL = Decay(start=1e-12, end=1e-12, episodes=1)
 """A step size that changes no weight in single precision."""
@@ -357,10 +357,10 @@ from regoal.config import Decay, TrainConfig
 from regoal.learning.dqn import Streams, train
 from regoal.learning.learner import Learner
 from regoal.learning.replay import Replay
-from regoal.networks.encoding import Encoder
+from regoal.networks.encoder import Encoder
 from regoal.networks.relations import relations_of
 from regoal.networks.q_network import QNetwork
-from regoal.planning.schema import schema_of
+from regoal.planning.matching.schema import schema_of
 from regoal.planning.task import load_domain, load_task
 
 domain = load_domain(Path(sys.argv[1]))

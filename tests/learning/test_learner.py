@@ -13,10 +13,11 @@ from regoal.learning.hindsight import hindsight_goals, relabel
 from regoal.learning.learner import Learner
 from regoal.learning.replay import Sample
 from regoal.learning.trajectory import Trajectory
-from regoal.networks import kernel_build, native
-from regoal.networks.encoding import Encoder
+from regoal.networks.encoder import Encoder
+from regoal.networks.kernels.cpu import build as kernel_build
+from regoal.networks.kernels.cpu import kernel as native
 from regoal.networks.relations import relations_of
-from regoal.planning.schema import schema_of
+from regoal.planning.matching.schema import schema_of
 
 TINY = {
     "blocks": {"blocks": 4},

@@ -7,9 +7,9 @@ import pytest
 import torch
 
 from regoal.learning.rollout import boltzmann, rollout
-from regoal.networks.encoding import Encoder
+from regoal.networks.encoder import Encoder
 from regoal.networks.relations import relations_of
-from regoal.planning.schema import schema_of
+from regoal.planning.matching.schema import schema_of
 
 
 def uniform(encoder):

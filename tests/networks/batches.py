@@ -3,7 +3,7 @@
 import numpy as np
 import torch
 
-from regoal.networks.encoding import Batch
+from regoal.networks.encoder import Batch
 
 
 def batch_of(arities, instances):

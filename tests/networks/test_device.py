@@ -13,13 +13,13 @@ from regoal.errors import EXIT_USAGE, UsageError
 from regoal.learning.dqn import Streams, train
 from regoal.learning.learner import Learner
 from regoal.learning.replay import Replay
-from regoal.networks import gpu
 from regoal.networks.device import device_called
-from regoal.networks.encoding import Encoder
+from regoal.networks.encoder import Encoder
+from regoal.networks.kernels.gpu import launch as gpu
 from regoal.networks.parameters import Layout
 from regoal.networks.policy_file import Policy, load_policy, save_policy
 from regoal.networks.q_network import QNetwork, moved
-from regoal.planning.schema import schema_of
+from regoal.planning.matching.schema import schema_of
 
 needs_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="PyTorch sees no GPU")
 
@@ -51,7 +51,7 @@ def afresh():
 @pytest.mark.usefixtures("afresh")
 def test_without_triton_one_line_says_so(monkeypatch, caplog):
     monkeypatch.delattr(networks, "gpu_gradients", raising=False)
-    monkeypatch.setitem(sys.modules, "regoal.networks.gpu_gradients", None)
+    monkeypatch.setitem(sys.modules, "regoal.networks.kernels.gpu.gradients", None)
     with caplog.at_level(logging.WARNING):
         assert gpu.kernels() is gpu.kernels() is None
     assert len(caplog.records) == 1

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from regoal.errors import EXIT_USAGE, UsageError
 from regoal.networks import policy_file
-from regoal.networks.encoding import Encoder
+from regoal.networks.encoder import Encoder
 from regoal.networks.policy_file import (
     Policy,
     find_policy,
@@ -26,7 +26,7 @@ from regoal.networks.policy_file import (
 from regoal.networks.q_network import QNetwork
 from regoal.networks.relations import relations_of
 from regoal.networks.tensor_file import Kind, write_tensor_file
-from regoal.planning.schema import schema_of
+from regoal.planning.matching.schema import schema_of
 from regoal.planning.task import load_domain, load_task
 
 LAMPS = """(define (domain lamps) (:requirements :strips :typing) (:types lamp)

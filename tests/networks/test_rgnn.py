@@ -14,7 +14,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from networks.batches import batch_of, random_batch, random_weights
-from regoal.networks import kernel_build, native, rgnn
+from regoal.networks import rgnn
+from regoal.networks.kernels.cpu import build as kernel_build
+from regoal.networks.kernels.cpu import kernel as native
 from regoal.networks.parameters import MLP, Layout
 from regoal.networks.q_network import QNetwork
 

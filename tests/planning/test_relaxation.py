@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from regoal.planning import width
 from regoal.planning.goals import Atom, Goal
+from regoal.planning.mimir import action_bound as width
 from regoal.planning.relaxation import first_dead_end
 from regoal.planning.task import load_domain, load_task
 

@@ -9,11 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from regoal.domains.splits import domain_pddl, instances
-from regoal.networks.encoding import Encoder
+from regoal.networks.encoder import Encoder
 from regoal.networks.relations import relations_of
 from regoal.planning import symmetry
 from regoal.planning.goals import Atom
-from regoal.planning.schema import schema_of
+from regoal.planning.matching.schema import schema_of
 from regoal.planning.symmetry import Symmetry, is_plain
 from regoal.planning.task import DUMMY_ACTION
 

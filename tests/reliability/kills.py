@@ -21,10 +21,10 @@ import torch._dynamo  # Adam needs it; each copy of this process would load it a
 
 from regoal import cli
 from regoal.errors import RegoalError
-from regoal.experiments.run_dir import load_run, read_json, read_jsonl
 from regoal.learning.checkpoint import read_checkpoint
 from regoal.networks.policy_file import load_policy
 from regoal.planning import task as task_module
+from regoal.records.run_record import load_run, read_json, read_jsonl
 from reliability import texts
 from reliability.disk import KILL, Disk
 from reliability.watch import environment

@@ -18,24 +18,24 @@ import torch
 from regoal import cli
 from regoal.config import LAPTOP
 from regoal.errors import EXIT_BAD_PDDL, EXIT_UNSUPPORTED_PDDL, EXIT_USAGE
-from regoal.experiments.run_dir import load_run
-from regoal.experiments.selection import Standing
-from regoal.experiments.sweep import print_commands, read_sweep
 from regoal.learning.checkpoint import Training, read_checkpoint, save_checkpoint
 from regoal.learning.dqn import Streams, train
 from regoal.learning.learner import Learner
 from regoal.learning.replay import Replay
 from regoal.networks import tensor_file
-from regoal.networks.encoding import Encoder
+from regoal.networks.encoder import Encoder
 from regoal.networks.policy_file import Policy, load_policy, policy_encoder, save_policy
 from regoal.networks.q_network import QNetwork
 from regoal.networks.relations import relations_of
 from regoal.planning import task as task_module
+from regoal.planning.matching.schema import schema_of
 from regoal.planning.plans import read_plan, validate_plan
-from regoal.planning.schema import schema_of
 from regoal.planning.task import load_domain, load_task
+from regoal.records.run_record import load_run
 from regoal.reports.rendering import to_markdown
 from regoal.reports.tables import tables_of
+from regoal.runs.validation import Standing
+from regoal.sweeps.sweep import print_commands, read_sweep
 from reliability import texts
 from reliability.mutation import DATA_WORDS, PDDL_WORDS, PLAN_WORDS, mutated
 

@@ -1,6 +1,6 @@
 import pytest
 
-from regoal.evaluation.results import Outcome, PlanResult
+from regoal.records.results import Outcome, PlanResult
 from regoal.reports import attributes as at
 
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from regoal.errors import UsageError
-from regoal.experiments.run_dir import RunRecord
+from regoal.records.run_record import RunRecord
 from regoal.reports import plots
 
 

@@ -3,9 +3,10 @@ from dataclasses import replace
 import pytest
 
 from regoal.errors import UsageError
-from regoal.evaluation.results import Outcome, PlanResult
-from regoal.experiments.run_dir import RunRecord
-from regoal.reports import selection, tables
+from regoal.records.results import Outcome, PlanResult
+from regoal.records.run_record import RunRecord
+from regoal.reports import run_choice as selection
+from regoal.reports import tables
 
 
 def results(lengths, seconds=1.0):

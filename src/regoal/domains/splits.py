@@ -25,7 +25,7 @@ from regoal.domains import (
 )
 from regoal.domains.instance import Instance
 from regoal.errors import UsageError
-from regoal.files import write_text_atomically
+from regoal.system.files import write_text_atomically
 
 Range = tuple[int, int]
 """Lowest and highest value of a size, both included."""

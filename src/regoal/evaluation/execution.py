@@ -15,12 +15,12 @@ import numpy as np
 from torch import Tensor
 
 from regoal.errors import RegoalError, TooWideError, lacks_memory
-from regoal.evaluation.results import Outcome
-from regoal.networks.encoding import Encoder, Input
+from regoal.networks.encoder import Encoder, Input
 from regoal.networks.q_network import QNetwork
 from regoal.planning.symmetry import Representatives, Symmetry, is_plain
 from regoal.planning.task import DUMMY_ACTION, GroundAction, State, Task
-from regoal.stopping import StoppedError, stopping
+from regoal.records.results import Outcome
+from regoal.system.cancellation import StoppedError, stopping
 
 BATCH_BYTES = 16 * 2**20
 """Memory for one forward pass, states aside. Larger batches were no faster on a CPU, and a problem

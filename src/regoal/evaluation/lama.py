@@ -22,8 +22,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from regoal.errors import UsageError
-from regoal.evaluation.results import Outcome, PlanResult, problem_names
-from regoal.files import write_text_atomically
+from regoal.records.results import Outcome, PlanResult, problem_names
+from regoal.system.files import write_text_atomically
 
 LAMA = "lama"
 POLL_S = 0.1

@@ -9,14 +9,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from regoal.learning import td_learning
-from regoal.learning.before import Before
 from regoal.learning.hindsight import hindsight_goals, into_dead_end, relabel
 from regoal.learning.learner import Learner
 from regoal.learning.replay import Replay
 from regoal.learning.rollout import replayed, rollout
+from regoal.learning.snapshot import Before
 from regoal.learning.trajectory import Trajectory
 from regoal.planning.task import Task
-from regoal.stopping import StoppedError, stopping
+from regoal.system.cancellation import StoppedError, stopping
 
 FORGET_EVERY = 50
 """Episodes after which states that replay no longer holds are let go."""

@@ -10,7 +10,7 @@ import numpy as np
 
 from regoal.learning.trajectory import Trajectory
 from regoal.planning.goals import Goal
-from regoal.planning.lifting import GoalLifter
+from regoal.planning.lifting.lifted_goals import GoalLifter
 from regoal.planning.relaxation import first_dead_end
 from regoal.planning.task import State, Task
 

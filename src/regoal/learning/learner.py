@@ -10,12 +10,12 @@ import torch
 from torch import Tensor
 
 from regoal.config import TrainConfig
+from regoal.distributed.collectives import ALONE, Workers
 from regoal.errors import lacks_memory
 from regoal.learning import td_learning
-from regoal.learning.parallel import ALONE, Workers
 from regoal.learning.replay import Sample
 from regoal.learning.trajectory import Transition
-from regoal.networks.encoding import Encoder
+from regoal.networks.encoder import Encoder
 from regoal.networks.q_network import QNetwork
 from regoal.planning.goals import Goal
 from regoal.planning.task import State

@@ -8,7 +8,7 @@ import numpy.typing as npt
 from torch import Tensor
 
 from regoal.learning.trajectory import Trajectory
-from regoal.networks.encoding import Encoder
+from regoal.networks.encoder import Encoder
 from regoal.planning.goals import Goal
 from regoal.planning.task import DUMMY_ACTION, State, Task
 

@@ -3,7 +3,7 @@
 import torch
 
 from regoal.errors import UsageError
-from regoal.networks import gpu
+from regoal.networks.kernels.gpu import launch as gpu
 
 
 def device_called(name: str) -> torch.device:

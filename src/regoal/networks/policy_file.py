@@ -1,8 +1,8 @@
 """A policy on disk: one safetensors file, with the structure of its domain in a JSON header.
 
-The header holds the domain's structure (`planning/schema.py`) and its fingerprint, the network's
-relations and sizes, and under `training` how the policy came to be. Tensors are named after what
-they belong to, e.g. `message/state:on/weight_in`.
+The header holds the domain's structure (`planning/matching/schema.py`) and its fingerprint, the
+network's relations and sizes, and under `training` how the policy came to be. Tensors are named
+after what they belong to, e.g. `message/state:on/weight_in`.
 """
 
 import importlib.resources
@@ -15,14 +15,14 @@ import torch
 from torch import Tensor, nn
 
 from regoal.errors import UsageError
-from regoal.files import short_digest
-from regoal.networks.encoding import Encoder
+from regoal.networks.encoder import Encoder
 from regoal.networks.parameters import Layout
 from regoal.networks.q_network import QNetwork
 from regoal.networks.relations import Relation, relations_of
 from regoal.networks.tensor_file import Facts, Kind, read_tensor_file, write_tensor_file
-from regoal.planning.schema import Schema, match, schema_of
+from regoal.planning.matching.schema import Schema, match, schema_of
 from regoal.planning.task import Domain
+from regoal.system.files import short_digest
 
 FILE_NAME = "policy.safetensors"
 """What a run folder calls its policy."""

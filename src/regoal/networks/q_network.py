@@ -10,8 +10,8 @@ from dataclasses import replace
 import torch
 from torch import Tensor, nn
 
-from regoal.networks import gpu
-from regoal.networks.encoding import Batch
+from regoal.networks.encoder import Batch
+from regoal.networks.kernels.gpu import launch as gpu
 from regoal.networks.parameters import Layout
 from regoal.networks.relations import Relation
 from regoal.networks.rgnn import apply_mlp, check_depths, embed

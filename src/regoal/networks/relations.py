@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from regoal.planning.schema import Matching, Schema, Symbol
+from regoal.planning.matching.schema import Matching, Schema, Symbol
 
 
 class Relation(NamedTuple):

@@ -21,8 +21,9 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from regoal.networks import gpu, native
-from regoal.networks.encoding import Batch
+from regoal.networks.encoder import Batch
+from regoal.networks.kernels.cpu import kernel as native
+from regoal.networks.kernels.gpu import launch as gpu
 from regoal.networks.parameters import MLP, Layout
 
 

@@ -17,7 +17,7 @@ from safetensors import SafetensorError
 from torch import Tensor
 
 from regoal.errors import UsageError
-from regoal.files import write_bytes_atomically
+from regoal.system.files import write_bytes_atomically
 
 MOST_BYTES = 1 << 30
 MOST_HEADER_BYTES = 8 << 20

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from regoal.errors import PddlError, RegoalError, UsageError
-from regoal.files import is_special, read_bytes, write_text_atomically
 from regoal.planning.goals import Atom
 from regoal.planning.task import GroundAction, Task, load_domain, load_task
+from regoal.system.files import is_special, read_bytes, write_text_atomically
 
 _STEP = re.compile(
     r"\s*(?:(?P<number>\d+(?:\.\d*)?)\s*:)?\s*"

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from regoal.errors import UsageError
-from regoal.files import natural_key
+from regoal.system.files import natural_key
 
 
 def problem_files(path: Path) -> list[Path]:

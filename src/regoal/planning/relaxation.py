@@ -8,8 +8,8 @@ from collections.abc import Iterator, Sequence
 
 from regoal.errors import RegoalError
 from regoal.planning.goals import Atom, Goal
-from regoal.planning.pddl_domain import PddlDomain
-from regoal.planning.pddl_formulas import Junction
+from regoal.planning.pddl.domain import PddlDomain
+from regoal.planning.pddl.formulas import Junction
 from regoal.planning.symmetry import is_plain, literals
 from regoal.planning.task import DUMMY_ACTION, GroundAction, State, Task
 

@@ -31,9 +31,9 @@ from functools import cached_property
 from typing import NamedTuple
 
 from regoal.planning.goals import Atom, Goal
-from regoal.planning.pddl_domain import PddlDomain
-from regoal.planning.pddl_formulas import Formula, Junction, Literal
-from regoal.planning.pddl_types import Types
+from regoal.planning.pddl.domain import PddlDomain
+from regoal.planning.pddl.formulas import Formula, Junction, Literal
+from regoal.planning.pddl.types import Types
 from regoal.planning.task import DUMMY_ACTION, GroundAction, State, Task
 
 

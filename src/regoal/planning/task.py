@@ -23,13 +23,13 @@ from pymimir.advanced.formalism import (
 )
 
 from regoal.errors import PddlError
-from regoal.planning import pddl_text
 from regoal.planning.goals import Atom, Goal
-from regoal.planning.library import Library
-from regoal.planning.pddl_domain import PddlAction
-from regoal.planning.trial import crash_of
-from regoal.planning.width import Width
-from regoal.stopping import checked
+from regoal.planning.mimir.action_bound import Width
+from regoal.planning.mimir.crash_isolation import crash_of
+from regoal.planning.mimir.library import Library
+from regoal.planning.pddl import library_text as pddl_text
+from regoal.planning.pddl.domain import PddlAction
+from regoal.system.cancellation import checked
 
 
 @dataclass(frozen=True, order=True)
@@ -219,7 +219,7 @@ class Task:
         """All applicable ground actions in a fixed order; the dummy action where there is none.
 
         Raises `TooWideError` where there are too many to list, `PddlError` where one has no cost,
-        and `StoppedError` where `regoal.stopping` says so.
+        and `StoppedError` where `regoal.system.cancellation` says so.
         """
         known = self._library.actions
         found = []

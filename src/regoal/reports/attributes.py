@@ -6,7 +6,7 @@ from statistics import fmean, median
 
 import numpy as np
 
-from regoal.evaluation.results import PlanResult
+from regoal.records.results import PlanResult
 
 RESAMPLES = 2000
 CONFIDENCE = 0.95

@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from regoal.errors import UsageError
-from regoal.experiments.run_dir import JsonObject, RunRecord, as_float
-from regoal.files import write_bytes_atomically
+from regoal.records.run_record import JsonObject, RunRecord, as_float
+from regoal.system.files import write_bytes_atomically
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -78,7 +78,7 @@ def plot_methods(runs: Sequence[RunRecord], out: Path) -> list[Path]:
 
     Above: coverage of the best policy up to each episode, with the standard deviation over seeds
     shaded; on the test problems without cycle avoidance, as in the paper, where all runs have such
-    a curve (`experiments/curve.py`), else on validation. Below: mean goal size (solid) and
+    a curve (`reproduction/curve.py`), else on validation. Below: mean goal size (solid) and
     trajectory length (dashed). A curve goes as far as the shortest of its runs. Writes and raises
     as `plot_run`.
     """

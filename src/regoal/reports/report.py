@@ -5,11 +5,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from regoal.errors import UsageError
-from regoal.experiments.run_dir import RunRecord
-from regoal.files import write_text_atomically
+from regoal.records.run_record import RunRecord
 from regoal.reports.plots import plot_methods, plot_run
 from regoal.reports.rendering import FORMS
 from regoal.reports.tables import tables_of
+from regoal.system.files import write_text_atomically
 
 
 def write_report(runs: Sequence[RunRecord], out: Path) -> list[Path]:

@@ -7,8 +7,8 @@ from statistics import fmean
 
 from regoal.config import TrainConfig
 from regoal.errors import UsageError
-from regoal.evaluation.results import PlanResult
-from regoal.experiments.run_dir import RunRecord
+from regoal.records.results import PlanResult
+from regoal.records.run_record import RunRecord
 from regoal.reports.attributes import (
     ATTRIBUTES,
     COVERAGE,
@@ -22,7 +22,7 @@ from regoal.reports.attributes import (
 )
 from regoal.reports.paper import paper_row
 from regoal.reports.rendering import Cell, Table
-from regoal.reports.selection import (
+from regoal.reports.run_choice import (
     NO_RESULTS,
     Results,
     by_domain_and_method,

@@ -1,0 +1,219 @@
+"""Greedy execution on several cores: a process for each, which takes its part of the tasks.
+
+Half of a greedy step is Python, which threads cannot share. A forked process has tasks, encoder and
+network as they are in memory, and sends back what became of its tasks. This process takes a part
+too, as every copy costs some ten milliseconds; it does so in a thread, in the same way as the
+others, so that here signals and questions are answered.
+"""
+
+import multiprocessing
+import signal
+import sys
+import threading
+import traceback
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from multiprocessing.connection import Connection, wait
+from multiprocessing.process import BaseProcess
+from typing import NamedTuple, Protocol
+
+from regoal.errors import RegoalError
+from regoal.evaluation.execution import Execution
+from regoal.networks.kernels.cpu import kernel as native
+from regoal.networks.q_network import QNetwork
+from regoal.planning.task import GroundAction, Task
+from regoal.records.results import Outcome
+from regoal.system.cancellation import end_with_parent
+
+POLL_S = 0.05
+"""Seconds between two questions whether to stop, while nothing ends."""
+
+
+Part = dict[Task, int]
+"""The tasks of one process, the largest first, each with its number among all."""
+
+
+class Run(Protocol):
+    """`execute` with everything said but the tasks and when to stop."""
+
+    def __call__(self, tasks: Sequence[Task], *, stop: Callable[[], bool]) -> Iterator[Execution]:
+        """Each task as it ends."""
+
+
+class Ended(NamedTuple):
+    """What became of one task."""
+
+    outcome: Outcome
+    actions: list[GroundAction]
+    returns: int
+    """Actions into states that had been visited."""
+    seconds: float
+    """Wall-clock seconds from its start to its end; those beside it share them."""
+    fault: RegoalError | None
+    """What is wrong with the problem itself, where that ended it."""
+
+
+def most_processes(network: QNetwork) -> int:
+    """As many as the kernel has threads, where a process can be copied."""
+    threads = native.threads()
+    if threads > 1 and sys.platform.startswith("linux") and network.weights.device.type == "cpu":
+        return threads
+    return 1
+
+
+def execute_side_by_side(
+    run: Run, tasks: Sequence[Task], *, processes: int, stop: Callable[[], bool] = lambda: False
+) -> Iterator[tuple[Task, Ended]]:
+    """What `run` makes of every task, in up to so many processes of one thread each, this included.
+
+    Tasks are dealt out by size, the same ones to each process every time. `stop` is asked in this
+    process; when true, what is unfinished is not yielded. Raises what `run` raises, and
+    `RegoalError` where a process is lost.
+    """
+    by_size = sorted(range(len(tasks)), key=lambda i: -len(tasks[i].objects))
+    count = min(processes, len(tasks))
+    firsts = range(count) if count > 1 else ()
+    parts = [{tasks[i]: i for i in by_size[first::count]} for first in firsts]
+    children = _begun(run, parts[:-1])
+    if not children:
+        yield from _letting_go(_executed(run, tasks, stop))
+        return
+    try:
+        with _in_a_thread(run, parts[-1]) as here:
+            yield from _letting_go(_collected(here, children, tasks, stop))
+    finally:
+        _end(children)
+
+
+def _begun(run: Run, parts: Sequence[Part]) -> dict[Connection, BaseProcess]:
+    """A process at work on each part, by what it sends; none where not all can be made."""
+    context = multiprocessing.get_context("fork")
+    children: dict[Connection, BaseProcess] = {}
+    for part in parts:
+        receiver, sender = context.Pipe(duplex=False)
+        child = context.Process(target=_work, args=(run, part, sender), daemon=True)
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", DeprecationWarning)  # the kernel's threads are idle
+                child.start()
+        except OSError:
+            _end(children)
+            return {}
+        sender.close()
+        children[receiver] = child
+    return children
+
+
+def _end(children: dict[Connection, BaseProcess]) -> None:
+    for receiver, child in children.items():
+        child.kill()
+        child.join()
+        receiver.close()
+
+
+@contextmanager
+def _in_a_thread(run: Run, part: Part) -> Iterator[Connection]:
+    """Part of the tasks at work in this process; what it sends, as the others do.
+
+    A task that it has sent is no longer its own: whoever reads of it may use it and let it go.
+    """
+    receiver, sender = multiprocessing.get_context("fork").Pipe(duplex=False)
+    unwanted, before = threading.Event(), native.threads()
+    found = _executed(run, list(part), unwanted.is_set)
+    thread = threading.Thread(target=_send, args=(found, part, sender))
+    native.use_threads(1)
+    thread.start()
+    try:
+        yield receiver
+    finally:
+        unwanted.set()
+        receiver.close()  # or it might wait for somebody to read
+        thread.join()
+        native.use_threads(before)
+
+
+def _collected(
+    here: Connection,
+    children: dict[Connection, BaseProcess],
+    tasks: Sequence[Task],
+    stop: Callable[[], bool],
+) -> Iterator[tuple[Task, Ended]]:
+    """What comes from the thread and the processes; those that are done are no longer children."""
+    left = {here, *children}
+    while left and not stop():
+        for receiver in wait(list(left), timeout=POLL_S):
+            assert isinstance(receiver, Connection)
+            try:
+                found = receiver.recv()
+            except EOFError:
+                children[receiver].join()
+                raise RegoalError(
+                    f"a process that executes problems was lost (exit code "
+                    f"{children[receiver].exitcode}), perhaps for lack of memory. With "
+                    f"OMP_NUM_THREADS=1 there is one only."
+                ) from None
+            if found is None:
+                left.remove(receiver)
+                children.pop(receiver, None)  # it ends by itself, which takes as long as a copy
+            elif isinstance(found, Exception):
+                raise found
+            else:
+                number, ended = found
+                yield tasks[number], ended
+
+
+def _work(run: Run, part: Part, sender: Connection) -> None:
+    """What a process does."""
+    end_with_parent()
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal sends it to all, and one acts on it
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_DFL)
+    native.use_threads(1)
+    _send(_letting_go(_executed(run, list(part), lambda: False)), part, sender)
+
+
+def _send(found: Iterator[tuple[Task, Ended]], part: Part, sender: Connection) -> None:
+    """The number and the end of each task, then None or what went wrong."""
+    problem: Exception | None = None
+    try:
+        for task, ended in found:
+            sender.send((part[task], ended))
+    except (RegoalError, MemoryError) as error:
+        problem = error
+    except BrokenPipeError:  # nobody wants to know
+        return
+    except Exception:  # raised again where it can be shown
+        problem = RuntimeError(traceback.format_exc())
+    with suppress(BrokenPipeError):
+        sender.send(problem)
+    sender.close()
+
+
+def _executed(
+    run: Run, tasks: Sequence[Task], stop: Callable[[], bool]
+) -> Iterator[tuple[Task, Ended]]:
+    """What `run` makes of every task, here and now."""
+    for execution in run(tasks, stop=stop):
+        yield execution.task, _ended(execution)
+
+
+def _letting_go(found: Iterator[tuple[Task, Ended]]) -> Iterator[tuple[Task, Ended]]:
+    """The same; what a task has met is let go once its end has been looked at.
+
+    A Hiking problem with 26 couples meets 400,000 actions in ten steps, which take half a gigabyte.
+    """
+    for task, ended in found:
+        yield task, ended
+        task.forget_states()
+
+
+def _ended(execution: Execution) -> Ended:
+    """The same, with actions that a pipe can carry."""
+    return Ended(
+        execution.outcome or Outcome.ERROR,
+        [GroundAction(action.name, action.objects) for action in execution.actions],
+        execution.returns,
+        execution.seconds,
+        execution.fault,
+    )

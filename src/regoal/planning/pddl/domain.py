@@ -1,0 +1,300 @@
+"""A PDDL domain as a checked value, in the names of its file."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from regoal.planning.pddl.effects import Cost, Effect, cost, effects
+from regoal.planning.pddl.formulas import (
+    KEYWORDS,
+    Formula,
+    Junction,
+    Literal,
+    Quantified,
+    Scope,
+    Symbols,
+    Variable,
+    condition,
+)
+from regoal.planning.pddl.syntax import (
+    Form,
+    Node,
+    Word,
+    bad,
+    head,
+    naming,
+    read_define,
+    shown,
+    suggestion,
+    unsupported,
+)
+from regoal.planning.pddl.types import (
+    Above,
+    Types,
+    closure,
+    known_types,
+    name_of,
+    objects_of,
+    parents_of,
+    typed_list,
+    variables,
+)
+
+_ONCE = (":requirements", ":types", ":constants", ":predicates", ":functions")
+_MANY = (":action", ":derived")
+_BEYOND = {
+    ":durative-action": "durative actions",
+    ":process": "processes and events (PDDL+)",
+    ":event": "processes and events (PDDL+)",
+    ":constraints": "trajectory constraints",
+    ":axiom": "axioms in the old form (write them as :derived)",
+    ":method": "hierarchical tasks",
+    ":task": "hierarchical tasks",
+}
+
+
+@dataclass(frozen=True)
+class Derived:
+    """One rule for a derived predicate: `body` makes `predicate(parameters)` true."""
+
+    predicate: str
+    parameters: tuple[Variable, ...]
+    body: Formula
+
+
+@dataclass(frozen=True)
+class PddlAction:
+    """An action schema. `costs` are the expressions by which it increases `(total-cost)`."""
+
+    name: str
+    parameters: tuple[Variable, ...]
+    precondition: Formula
+    effects: tuple[Effect, ...]
+    costs: tuple[Cost, ...]
+
+    def binding(self, objects: Sequence[str]) -> dict[str, str]:
+        """The objects that stand for its parameters, by their names."""
+        return {v.name: o for v, o in zip(self.parameters, objects, strict=True)}
+
+
+@dataclass(frozen=True)
+class PddlDomain:
+    """A domain: `parents` gives the types right above each type but `object`, in file order."""
+
+    name: str
+    parents: Mapping[str, tuple[str, ...]]
+    symbols: Symbols
+    derived: tuple[Derived, ...]
+    actions: tuple[PddlAction, ...]
+
+    @cached_property
+    def changing(self) -> frozenset[str]:
+        """Predicates that actions change or rules derive; all others are static."""
+        changed = {x.predicate for a in self.actions for e in a.effects for x in e.literals}
+        return self.symbols.derived | changed
+
+
+def parse_domain(path: Path) -> PddlDomain:
+    """Read and check a domain file.
+
+    Raises `UsageError` where there is no such file, `PddlError` where it is wrong and
+    `UnsupportedPddlError` where it goes beyond classical planning.
+    """
+    name, sections = read_define(path, "domain")
+    with naming(path):
+        one = sections_by_name(sections, _ONCE, _MANY, _BEYOND)
+        parents = parents_of(one.get(":types", ()))
+        types = closure(parents, one.get(":types", ()))
+        symbols = Symbols(
+            types,
+            _predicates(one.get(":predicates", ()), types),
+            _functions(one.get(":functions", ()), types),
+            _derived_names(sections),
+            objects_of(one.get(":constants", ()), types, {}),
+        )
+        derived = tuple(_rule(s, symbols) for s in sections if head(s) == ":derived")
+        actions: dict[str, PddlAction] = {}
+        for section in sections:
+            if head(section) == ":action":
+                action = _action(section, symbols)
+                if action.name in actions:
+                    raise bad(section, f"the action '{action.name}' is defined twice; rename one.")
+                actions[action.name] = action
+        _check_strata(derived, sections)
+        return PddlDomain(name.text, parents, symbols, derived, tuple(actions.values()))
+
+
+def sections_by_name(
+    sections: Iterable[Form], once: Iterable[str], many: Iterable[str], beyond: Mapping[str, str]
+) -> dict[str, tuple[Node, ...]]:
+    """What stands in each section that may occur once; unknown and repeated ones are errors."""
+    found: dict[str, Form] = {}
+    for section in sections:
+        word = head(section)
+        if word in beyond:
+            raise unsupported(section, f"{beyond[word]} ({word}).")
+        if word in many:
+            continue
+        if word not in once:
+            known = [*once, *many]
+            hint = suggestion(word, known) or f" Known are {', '.join(known)}."
+            raise bad(section, f"there is no section '{word}'.{hint}")
+        if word in found:
+            first = found[word].line
+            raise bad(section, f"the section {word} stands here again, first on line {first}.")
+        found[word] = section
+    return {word: section.items[1:] for word, section in found.items()}
+
+
+def _declarations(
+    nodes: Iterable[Node], what: str, types: Above
+) -> Iterator[tuple[Form, str, tuple[Types, ...]]]:
+    for node in nodes:
+        if isinstance(node, Word) or not node.items:
+            raise bad(node, f"expected a {what} such as (name ?x ?y) here, not {shown(node)}.")
+        name = name_of(node.items[0], f"a {what}")
+        if name in KEYWORDS:
+            raise bad(node, f"'{name}' is a word of PDDL and cannot name a {what}; rename it.")
+        of = []
+        for word, kind in typed_list(node.items[1:]):
+            if word.text[0] != "?":
+                raise bad(word, f"'{word.text}' is no variable; write '?{word.text}'.")
+            of.append(known_types(kind, types))
+        yield node, name, tuple(of)
+
+
+def _predicates(nodes: Iterable[Node], types: Above) -> dict[str, tuple[Types, ...]]:
+    predicates: dict[str, tuple[Types, ...]] = {}
+    for node, name, of in _declarations(nodes, "predicate", types):
+        if name in predicates:
+            raise bad(node, f"the predicate '{name}' is declared twice; rename one.")
+        predicates[name] = of
+    return predicates
+
+
+def _functions(nodes: Iterable[Node], types: Above) -> dict[str, tuple[Types, ...]]:
+    """Argument types of the functions; the `- number` behind them may be left out.
+
+    `(total-cost)` is known without being declared.
+    """
+    plain: list[Node] = []
+    rest = iter(nodes)
+    for node in rest:
+        if isinstance(node, Form):
+            plain.append(node)
+            continue
+        kind = next(rest, None) if node.text == "-" else node
+        if kind is None or shown(kind) != "number":
+            raise unsupported(node, "functions that do not give numbers (object fluents).")
+    functions: dict[str, tuple[Types, ...]] = {}
+    for node, name, of in _declarations(plain, "function", types):
+        if name in functions:
+            raise bad(node, f"the function '{name}' is declared twice; rename one.")
+        functions[name] = of
+    return {"total-cost": (), **functions}
+
+
+def _action(section: Form, symbols: Symbols) -> PddlAction:
+    if len(section.items) < 2:  # noqa: PLR2004
+        raise bad(section, "this action has no name.")
+    name = name_of(section.items[1], "an action")
+    parts = _action_parts(section, name)
+    place = f"the parameters of action {name}"
+    listed = variables(parts.get(":parameters", Form((), section.line)), symbols.types, place)
+    scope, parameters = Scope(symbols, place).bind(listed)
+    before = Scope(symbols, f"the precondition of action {name}", scope.variables, scope.used)
+    after = Scope(symbols, f"the effect of action {name}", scope.variables, scope.used)
+    precondition = condition(parts.get(":precondition", Form((), section.line)), before)
+    found = list(effects(parts.get(":effect", Form((), section.line)), after))
+    return PddlAction(
+        name,
+        parameters,
+        precondition,
+        tuple(effect for effect in found if isinstance(effect, Effect)),
+        tuple(cost(form, after) for form in found if isinstance(form, Form)),
+    )
+
+
+def _action_parts(section: Form, name: str) -> dict[str, Node]:
+    known = (":parameters", ":precondition", ":effect")
+    parts: dict[str, Node] = {}
+    rest = iter(section.items[2:])
+    for key in rest:
+        word = shown(key)
+        if word not in known:
+            hint = suggestion(word, known) or f" Known are {', '.join(known)}."
+            raise bad(key, f"'{word}' cannot stand in action {name}.{hint}")
+        if word in parts:
+            raise bad(key, f"action {name} has {word} twice.")
+        value = next(rest, None)
+        if value is None or (isinstance(value, Word) and value.text in known):
+            raise bad(key, f"nothing follows {word} in action {name}; write {word} ().")
+        parts[word] = value
+    return parts
+
+
+def _rule(section: Form, symbols: Symbols) -> Derived:
+    if len(section.items) != 3 or not isinstance(section.items[1], Form):  # noqa: PLR2004
+        raise bad(
+            section, f"expected (:derived (PREDICATE ?x ...) CONDITION), not {shown(section)}."
+        )
+    name, declared = head(section.items[1]), symbols.predicates
+    if name not in declared:
+        hint = suggestion(name, declared) or " Declare it in (:predicates ...)."
+        raise bad(section, f"there is no predicate '{name}' to derive.{hint}")
+    place = f"the rule for derived predicate {name}"
+    listed = variables(Form(section.items[1].items[1:], section.line), symbols.types, place)
+    if len(listed) != len(declared[name]):
+        raise bad(section, f"'{name}' takes {len(declared[name])} arguments, not {len(listed)}.")
+    typed = [
+        (word, wanted if of == ("object",) else of)
+        for (word, of), wanted in zip(listed, declared[name], strict=True)
+    ]
+    scope, parameters = Scope(symbols, place).bind(typed)
+    return Derived(name, parameters, condition(section.items[2], scope))
+
+
+def _derived_names(sections: Iterable[Form]) -> frozenset[str]:
+    return frozenset(head(s.items[1]) for s in sections if head(s) == ":derived" and s.items[1:])
+
+
+def _check_strata(rules: tuple[Derived, ...], sections: Iterable[Form]) -> None:
+    """Refuse rules that need their own predicate negated or, as the parser does, in a `forall`."""
+    where = next((s for s in sections if head(s) == ":derived"), Form((), 1))
+    for forall_step in (0, 1):
+        name = _outside_strata(rules, forall_step)
+        if name and not forall_step:
+            raise bad(where, f"the derived predicate '{name}' depends on its own negation.")
+        if name:
+            raise unsupported(
+                where, f"the derived predicate '{name}', which needs itself inside a forall."
+            )
+
+
+def _outside_strata(rules: tuple[Derived, ...], forall_step: int) -> str:
+    """A predicate that no stratum can hold, or nothing where all rules are stratified."""
+    level = {rule.predicate: 0 for rule in rules}
+    needs = [(r.predicate, p, step) for r in rules for p, step in _uses(r.body, 0, forall_step)]
+    changed = True
+    while changed:
+        changed = False
+        for derived, used, step in needs:
+            if used in level and level[used] + step > level[derived]:
+                level[derived] = level[used] + step
+                changed = True
+            if level[derived] > len(level):
+                return derived
+    return ""
+
+
+def _uses(formula: Formula, step: int, forall_step: int) -> Iterator[tuple[str, int]]:
+    """Each predicate in a formula with 1 where its rules must be complete before, else 0."""
+    if isinstance(formula, Literal):
+        yield formula.predicate, step if formula.positive else 1
+    elif isinstance(formula, Junction):
+        for part in formula.parts:
+            yield from _uses(part, step, forall_step)
+    elif isinstance(formula, Quantified):
+        inner = forall_step if formula.quantifier == "forall" else 0
+        yield from _uses(formula.body, max(step, inner), forall_step)

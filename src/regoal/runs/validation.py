@@ -1,0 +1,164 @@
+"""Validation, and which policy of a run is kept (paper, "Training").
+
+The best policy solves the most validation problems; of equal ones the one with the shortest
+plans in total; of equal ones a random one.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, fields
+from functools import partial
+
+import numpy as np
+
+from regoal.config import TrainConfig
+from regoal.distributed.collectives import ALONE, Workers
+from regoal.errors import UsageError
+from regoal.evaluation.execution import execute
+from regoal.evaluation.process_pool import execute_side_by_side, most_processes
+from regoal.networks.encoder import Encoder
+from regoal.networks.q_network import QNetwork
+from regoal.networks.tensor_file import Facts
+from regoal.planning.task import Task
+from regoal.records.results import Outcome
+
+
+@dataclass(frozen=True)
+class Validation:
+    """How a policy did on the validation problems."""
+
+    episode: int
+    solved: int
+    problems: int
+    plan_length: int
+    """Actions of all plans together."""
+    tried: int
+    """Problems that were run: fewer than all where the policy cannot become the best one."""
+
+    @property
+    def coverage(self) -> float:
+        """Share of the problems that were solved, in [0, 1]."""
+        return self.solved / self.problems
+
+    @property
+    def complete(self) -> bool:
+        """Whether every problem was solved."""
+        return self.solved == self.problems
+
+    @property
+    def merit(self) -> tuple[int, int]:
+        """More is better."""
+        return self.solved, -self.plan_length
+
+    def __str__(self) -> str:
+        if self.tried < self.problems:
+            return f"{self.solved} of the {self.tried} smallest solved, the others not tried"
+        return f"{self.solved}/{self.problems} solved, {self.plan_length} actions in all"
+
+
+FIRST = 0.25
+"""The share of the problems that is run before the others, at least."""
+
+
+def validate(
+    episode: int,
+    network: QNetwork,
+    tasks: Sequence[Task],
+    config: TrainConfig,
+    stop: Callable[[], bool],
+    best: int = 0,
+    workers: Workers = ALONE,
+) -> Validation | None:
+    """Execute the policy greedily on the problems, small ones first; None if `stop` ended it.
+
+    A poor policy wanders until the step limit, which is most of the time. So the smallest quarter
+    of the problems is run first, with all that are as small as the smallest, and the validation
+    ends there if the policy solves none of it, or can no longer solve `best` problems. Tasks and
+    encoder are used once, so that their many states are not kept. Every worker takes its part of
+    both, and all get the result of all; where `stop` ended it for one it is None for all, and the
+    fault of a problem is raised by all.
+    """
+    by_size = sorted(tasks, key=lambda task: len(task.objects))
+    encoder = Encoder(network.relations, remember=2_000_000)
+    plans: list[int] = []
+    tried = 0
+    equal = sum(len(task.objects) == len(by_size[0].objects) for task in tasks)
+    first = max(equal, math.ceil(len(tasks) * FIRST))
+    processes = most_processes(network) if workers.count == 1 else 1
+    run = partial(
+        execute, network, encoder, layers=policy_rounds(config), max_steps=config.validation_steps
+    )
+    for part in (range(first), range(first, len(tasks))):
+        mine = [by_size[i].renewed() for i in part[workers.rank :: workers.count]]
+        done = [x for _, x in execute_side_by_side(run, mine, processes=processes, stop=stop)]
+        faults = [x.fault for x in done if x.outcome is Outcome.ERROR and x.fault]
+        solved = [len(x.actions) for x in done if x.outcome is Outcome.SOLVED]
+        found = workers.gather((len(done), solved, faults))
+        if met := [fault for *_, theirs in found for fault in theirs]:
+            raise met[0]
+        if sum(ended for ended, _, _ in found) < len(part):
+            return None
+        tried += len(part)
+        plans += [length for _, lengths, _ in found for length in lengths]
+        if not plans or len(plans) + len(tasks) - tried < best:
+            break
+    return Validation(episode, len(plans), len(tasks), sum(plans), tried)
+
+
+def policy_rounds(config: TrainConfig) -> int:
+    """Rounds of message passing that the policy is executed with."""
+    return config.policy_layers or config.layers
+
+
+@dataclass
+class Standing:
+    """How far a run has come; a checkpoint carries it."""
+
+    episode: int = 0
+    """Episodes done."""
+    validated: int = 0
+    """The last episode after which the policy was validated, 0 for none."""
+    coverage: float | None = None
+    """Of the last validation."""
+    best: Validation | None = None
+    equals: int = 0
+    """Policies as good as the best one, itself included."""
+    idle: int = 0
+    """Complete validations in a row that were no better than the best."""
+    elapsed_s: float = 0.0
+    """Wall-clock seconds of training and validation."""
+
+    def judge(self, validation: Validation, ties: np.random.Generator) -> bool:
+        """Take in a validation; whether its policy is to be kept.
+
+        Of n equally good policies each is kept with probability 1/n.
+        """
+        self.validated, self.coverage = validation.episode, validation.coverage
+        better = self.best is None or validation.merit > self.best.merit
+        if better:
+            self.equals, self.idle = 1, 0
+        else:
+            self.idle = self.idle + 1 if validation.complete else 0
+            if self.best is None or validation.merit < self.best.merit:
+                return False
+            self.equals += 1
+            if ties.integers(self.equals) > 0:
+                return False
+        self.best = validation
+        return True
+
+    def to_json(self) -> Facts:
+        """The standing as JSON values."""
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, values: Facts, source: str = "the checkpoint") -> "Standing":
+        """What `to_json` gave. Raises `UsageError`, naming `source`, for something else."""
+        try:
+            best = values["best"]
+            own = {f.name: values[f.name] for f in fields(cls)}
+            return cls(**own | {"best": best and Validation(**best)})
+        except (LookupError, TypeError) as error:
+            raise UsageError(
+                f"{source} is from another version of regoal ({error!r}); start anew elsewhere."
+            ) from error

@@ -1,0 +1,105 @@
+"""Building the kernel, and doing without it."""
+
+import logging
+
+import pytest
+import torch
+
+from regoal.networks.kernels.cpu import build as kernel_build
+from regoal.networks.kernels.cpu import kernel as native
+
+needs_kernel = pytest.mark.skipif(kernel_build.library(False) is None, reason="no C compiler")
+
+
+@pytest.fixture
+def rebuilt(monkeypatch, tmp_path):
+    """The kernel is looked for anew, in an empty cache, during one test."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    kernel_build.library.cache_clear()
+    yield monkeypatch
+    kernel_build.library.cache_clear()
+
+
+def q_of_three(tasks, encoder, policy):
+    task = tasks["blocks"]["three"]
+    batch = encoder.batch([(task.initial_state, task.goal)])
+    return policy(encoder.relations, 32).q_values(batch, 5)[0]
+
+
+def test_switched_off(monkeypatch, tasks, encoders, policy):
+    encoder = encoders["blocks"]
+    usual = q_of_three(tasks, encoder, policy)
+    monkeypatch.setenv("REGOAL_KERNEL", "0")
+    monkeypatch.setattr(native, "embed", None)
+    torch.testing.assert_close(q_of_three(tasks, encoder, policy), usual, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("broken", ["no compiler", "failing compiler"])
+def test_fallback_says_so_once(rebuilt, tasks, encoders, policy, caplog, broken):
+    if broken == "no compiler":
+        rebuilt.setattr(kernel_build.shutil, "which", lambda name: None)
+    else:
+        rebuilt.setenv("CC", "false")
+    with caplog.at_level(logging.WARNING):
+        values = [q_of_three(tasks, encoders["blocks"], policy) for _ in range(3)]
+        native.use_threads(1)
+    assert values[0].isfinite().all()
+    assert len(caplog.records) == 1
+    assert "kernel" in caplog.text
+    assert len(caplog.text) < 200
+
+
+@needs_kernel
+@pytest.mark.parametrize("broken", ["no folder", "no home", "no kernel in the cache"])
+def test_without_a_cache_it_is_built_for_this_process(rebuilt, caplog, broken, tmp_path):
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    rebuilt.setattr(kernel_build.tempfile, "tempdir", str(temporary))
+    if broken == "no folder":
+        (tmp_path / "file").write_text("")
+        rebuilt.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
+    elif broken == "no home":
+        rebuilt.delenv("XDG_CACHE_HOME")
+
+        def no_home():
+            raise RuntimeError("Could not determine home directory.")
+
+        rebuilt.setattr(kernel_build.Path, "home", no_home)
+    else:
+        assert kernel_build.library(False) is not None
+        [kernel] = (tmp_path / "regoal").iterdir()
+        kernel.unlink()
+        kernel.write_text("")
+        kernel_build.library.cache_clear()
+    with caplog.at_level(logging.WARNING):
+        assert kernel_build.library(False) is not None
+    assert not caplog.records
+    assert not list(temporary.iterdir())
+
+
+@needs_kernel
+def test_the_compilers_own_words_are_passed_on(rebuilt, caplog, tmp_path):
+    broken = tmp_path / "broken.c"
+    broken.write_text("int main( { return 0; }\n")
+    rebuilt.setattr(kernel_build, "SOURCE", broken)
+    with caplog.at_level(logging.WARNING):
+        assert kernel_build.library(False) is None
+    assert "broken.c:1" in caplog.text
+
+
+@needs_kernel
+def test_an_empty_cache_variable_counts_as_none(rebuilt, tmp_path):
+    rebuilt.setenv("XDG_CACHE_HOME", "")
+    rebuilt.setattr(kernel_build.Path, "home", lambda: tmp_path / "home")
+    rebuilt.chdir(tmp_path)
+    assert kernel_build.library(False) is not None
+    assert len(list((tmp_path / "home/.cache/regoal").iterdir())) == 1
+    assert not (tmp_path / "regoal").exists()
+
+
+@needs_kernel
+def test_built_once(rebuilt):
+    assert kernel_build.library(False) is not None
+    kernel_build.library.cache_clear()
+    rebuilt.setattr(kernel_build.subprocess, "run", None)
+    assert kernel_build.library(False) is not None

@@ -1,0 +1,75 @@
+import dataclasses
+import json
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from regoal.records.results import Outcome, PlanResult
+
+SOLVED = PlanResult(
+    problem="p01",
+    domain="blocks",
+    method="lifted",
+    outcome=Outcome.SOLVED,
+    plan_length=6,
+    plan_cost=6.0,
+    seconds=0.25,
+    steps=6,
+)
+
+
+def test_json_has_exactly_the_fields_in_plain_values():
+    record = SOLVED.to_json()
+    assert list(record) == [f.name for f in dataclasses.fields(PlanResult)]
+    assert record["outcome"] == "solved"
+    assert json.loads(json.dumps(record)) == record
+
+
+@settings(deadline=None, max_examples=50)
+@given(
+    outcome=st.sampled_from(Outcome),
+    length=st.integers(0, 10**6),
+    cost=st.floats(0, 1e9),
+    seconds=st.floats(0, 1e5),
+)
+def test_json_round_trip(outcome, length, cost, seconds):
+    solved = outcome is Outcome.SOLVED
+    result = dataclasses.replace(
+        SOLVED,
+        outcome=outcome,
+        plan_length=length if solved else None,
+        plan_cost=cost if solved else None,
+        seconds=seconds,
+        steps=length,
+    )
+    assert PlanResult.from_json(json.loads(json.dumps(result.to_json()))) == result
+
+
+def test_keys_of_a_later_version_are_ignored():
+    assert PlanResult.from_json(SOLVED.to_json() | {"memory_mib": 12}) == SOLVED
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"outcome": "unsolvable"}, "outcome must be one of"),
+        ({"outcome": {}}, "outcome must be one of"),
+        ({"steps": float("inf")}, "steps must be a whole number"),
+        ({"seconds": 10**400}, "seconds must be at most"),
+        ({"policy": 1}, "policy must be a text"),
+        ({"plan_length": None}, "plan_length must be given exactly where"),
+        ({"outcome": "dead_end"}, "plan_length must be given exactly where"),
+        ({"problem": 3}, "problem must be a text, got 3"),
+        ({"seconds": True}, "seconds must be a number, got True"),
+        ({"steps": None}, "steps must be a number, got None"),
+    ],
+)
+def test_bad_records_are_refused(change, message):
+    with pytest.raises(ValueError, match=message):
+        PlanResult.from_json(SOLVED.to_json() | change)
+
+
+def test_only_a_rejected_plan_and_an_error_are_unexpected():
+    assert {o for o in Outcome if not o.expected} == {Outcome.INVALID_PLAN, Outcome.ERROR}
+    assert len({o.text for o in Outcome}) == len(Outcome)
