@@ -188,7 +188,7 @@ class _Printer:
             yield f"({self._predicate(name)}{''.join(f' ?v{i}' for i in range(arity))})"
 
     def _predicate(self, name: str) -> str:
-        """A predicate's name in the text; those of the normal form are `forall-0` and so on."""
+        """A predicate's name in the text; those of the normal form are `forall-0`, `equal-0`."""
         return self.predicates.get(name) or name.strip("<>").replace(" ", "-")
 
     def _objects(self, objects: Mapping[str, str]) -> str:
@@ -210,7 +210,7 @@ class _Printer:
                 derived.body, derived.parameters, f"a rule for {derived.predicate}"
             )
         ]
-        return rules + self.normal.rules
+        return self.normal.separate_uses(rules + self.normal.rules)
 
     def _rule(self, rule: Rule) -> str:
         body = self._conjunction(rule.body.literals)
