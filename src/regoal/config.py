@@ -78,10 +78,10 @@ class TrainConfig:
     """Boltzmann temperature over the episodes, in units of Q."""
     ladder: bool = False
     """Let the trajectories of an episode explore at different temperatures, from the schedule's own
-    up towards its start in equal ratios. The paper explores at one (docs/deviations.md)."""
+    up towards its start in equal ratios. The paper explores at one (docs: Deviations)."""
     curriculum: Decay = field(default_factory=lambda: Decay(start=1.0, end=1.0, episodes=1))
     """The share of the training problems that an episode draws from: the smallest, and all of their
-    sizes. The paper draws from all (docs/deviations.md)."""
+    sizes. The paper draws from all (docs: Deviations)."""
     discount: float = 0.999
     """What a reward one step later is worth."""
     updates: int = 32
@@ -108,10 +108,10 @@ class TrainConfig:
     names the lack of such data as why learning fails where there are dead ends ("Failures")."""
     bound_targets: bool = False
     """Keep targets within what is known of Q*: no better than the steps that are certainly needed,
-    no worse than the way to the goal that was found (not in the paper; docs/deviations.md)."""
+    no worse than the way to the goal that was found (not in the paper; docs: Deviations)."""
     divide_sum: bool = False
     """Divide the readout's sum over objects by their number, or by that of the largest training
-    problem where it is greater (not in the paper; docs/deviations.md)."""
+    problem where it is greater (not in the paper; docs: Deviations)."""
     average: float = 0.0
     """How much of the averaged weights stays in an optimisation step; they make the policy. 0 takes
     the last weights instead, as in the paper."""
@@ -167,6 +167,6 @@ LAPTOP = TrainConfig(
     patience=3,
 )
 """For two CPU cores: fewer layers, a faster cooling, and what steadies learning; found on training
-and validation splits (docs/log.md, docs/deviations.md). One preset for all domains."""
+and validation splits (docs: Deviations; docs/dev/log.md). One preset for all domains."""
 
 PRESETS = {"paper": PAPER, "laptop": LAPTOP}

@@ -60,7 +60,8 @@ COUNTED = {
 }
 MOST_STATES = 3000
 EXAMPLES = int(os.environ.get("DOMAIN_EXAMPLES", "10"))
-"""Small instances of each domain that breadth-first search must solve; docs/domains.md has 100."""
+"""Small instances of each domain that breadth-first search must solve; 100 were solved once
+(docs/reference/domains.md)."""
 
 
 def domain_of(family: str) -> str:

@@ -1,6 +1,7 @@
 """The benchmark's train, validation and test sets: which sizes, how many, how they are drawn.
 
-The size ranges are the paper's Table 1. What the paper leaves open is listed in `docs/domains.md`.
+The size ranges are the paper's Table 1. `docs/reference/domains.md` lists what the paper leaves
+open.
 """
 
 import math

@@ -10,7 +10,7 @@ def device_called(name: str) -> torch.device:
     """The device that `auto`, `cpu` or `cuda` stands for.
 
     `auto` is a GPU where PyTorch sees one and the fused kernels run on it: with these it was
-    measured faster than the CPU, without them much slower (docs/performance.md, "CUDA"). Raises
+    measured faster than the CPU, without them much slower (docs/dev/performance.md, "CUDA"). Raises
     `UsageError` for `cuda` where PyTorch sees none.
     """
     fast = torch.cuda.is_available() and (name != "auto" or gpu.kernels() is not None)
