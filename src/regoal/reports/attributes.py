@@ -23,6 +23,8 @@ class Attribute:
     """
 
     name: str
+    heading: str
+    """What a column with it is called."""
     value: Callable[[PlanResult], float | None]
     """The attribute of one result; none where it has no value, as the plan length of a failure."""
     aggregate: Callable[[Sequence[float]], float]
@@ -52,10 +54,11 @@ def _length(result: PlanResult) -> float | None:
 
 
 def _length_metric(
-    name: str, aggregate: Callable[[Sequence[float]], float], digits: int
+    heading: str, aggregate: Callable[[Sequence[float]], float], digits: int
 ) -> Attribute:
     return Attribute(
-        name,
+        f"{heading.lower()} plan length",
+        heading,
         _length,
         aggregate,
         smaller_is_better=True,
@@ -66,17 +69,19 @@ def _length_metric(
 
 COVERAGE = Attribute(
     "coverage",
+    "Cov.",
     lambda result: float(result.solved),
     sum,
     smaller_is_better=False,
     only_if_solved_by_all=False,
     digits=0,
 )
-TOTAL_LENGTH = _length_metric("total plan length", sum, 0)
-MEDIAN_LENGTH = _length_metric("median plan length", median, 1)
-MEAN_LENGTH = _length_metric("mean plan length", fmean, 1)
+TOTAL_LENGTH = _length_metric("Total", sum, 0)
+MEDIAN_LENGTH = _length_metric("Median", median, 1)
+MEAN_LENGTH = _length_metric("Mean", fmean, 1)
 SECONDS = Attribute(
     "seconds",
+    "Seconds",
     lambda result: result.seconds if result.solved else None,
     fmean,
     smaller_is_better=True,

@@ -125,7 +125,7 @@ def common_table(runs: Sequence[RunRecord]) -> Table:
         rows += _compared(domain, dict(zip(methods, common, strict=True)))
     return Table(
         title="Plan length and seconds over the instances solved by all methods",
-        header=("Domain", "Method", "#", "Total", "Median", "Mean", "Seconds"),
+        header=("Domain", "Method", "#", *(a.heading for a in COMPARED)),
         rows=tuple(rows),
         text_columns=2,
         notes=(
@@ -173,7 +173,7 @@ def _lengths_table(title: str, runs: Sequence[RunRecord]) -> Table:
         header=(
             "Domain",
             "#",
-            *(name for _ in methods for name in ("Cov.", "Total", "Median", "Mean")),
+            *(a.heading for _ in methods for a in (COVERAGE, *LENGTHS)),
         ),
         rows=tuple(rows),
         groups=(("", 1), *((method, 1 + len(LENGTHS)) for method in methods)),
