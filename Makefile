@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/installed
 
-.PHONY: install test demo bench soak clean
+.PHONY: install test docs demo bench soak clean
 
 install: $(INSTALLED)
 
@@ -20,6 +20,9 @@ test: install
 	$(BIN)/lint-imports
 	$(BIN)/pytest
 
+docs: install
+	$(BIN)/zensical build --strict --clean
+
 demo: install
 	$(BIN)/python -m reproduction.demo
 
@@ -33,4 +36,4 @@ soak: install
 
 clean:
 	rm -rf $(VENV) build dist src/*.egg-info .pytest_cache .hypothesis .mypy_cache .ruff_cache \
-		.import_linter_cache
+		.import_linter_cache .cache
