@@ -212,7 +212,7 @@ def policy() -> Callable[..., QNetwork]:
 def relations(tasks: dict[str, dict[str, Task]]) -> dict[str, tuple[Relation, ...]]:
     """The relations of each domain."""
     return {
-        name: relations_of(schema_of(next(iter(problems.values())).domain))
+        name: relations_of(schema_of(next(iter(problems.values())).domain), achieved_goals=True)
         for name, problems in tasks.items()
     }
 

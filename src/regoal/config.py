@@ -69,6 +69,9 @@ class TrainConfig:
     """Numbers an object's embedding has."""
     layers: int = 100
     """Rounds of message passing; all share their weights."""
+    achieved_goals: bool = False
+    """Tell the network which goal literals are true in the state, as relations of their own. The
+    paper does not (docs: Deviations)."""
     policy_layers: int = 0
     """Rounds when the policy is executed, in validation and in tests; 0 takes `layers`. As all
     rounds share their weights, more of them than in training see farther."""
@@ -109,6 +112,9 @@ class TrainConfig:
     bound_targets: bool = False
     """Keep targets within what is known of Q*: no better than the steps that are certainly needed,
     no worse than the way to the goal that was found (not in the paper; docs: Deviations)."""
+    advantage: float = 0.0
+    """How much of an action's gap to the best one is taken off its target (advantage learning, not
+    in the paper; docs: Deviations). 0 takes nothing off."""
     divide_sum: bool = False
     """Divide the readout's sum over objects by their number, or by that of the largest training
     problem where it is greater (not in the paper; docs: Deviations)."""
@@ -141,8 +147,9 @@ class TrainConfig:
     def _check_shares(self) -> None:
         if not 0.0 < self.discount <= 1.0:
             raise ValueError(f"discount must lie in (0, 1], got {self.discount}")
-        if not 0.0 <= self.average < 1.0:
-            raise ValueError(f"average must lie in [0, 1), got {self.average}")
+        for name in ("average", "advantage"):
+            if not 0.0 <= getattr(self, name) < 1.0:
+                raise ValueError(f"{name} must lie in [0, 1), got {getattr(self, name)}")
 
 
 POSITIVE = (
@@ -157,6 +164,7 @@ PAPER = TrainConfig()
 
 LAPTOP = TrainConfig(
     layers=30,
+    achieved_goals=True,
     temperature=Decay(start=1.0, end=0.1, episodes=80, shape="geometric"),
     ladder=True,
     curriculum=Decay(start=0.3, end=1.0, episodes=60),

@@ -29,6 +29,13 @@ def test_bounds_without_discount():
     assert bounded.tolist() == [-1e6, -4, -2, -1]
 
 
+def test_the_gap_to_the_best_action_is_taken_off():
+    # The best action keeps -2; -2 - 0.9 * 1; -3 - 0.9 * 10
+    target, gap = torch.tensor([-2.0, -2.0, -3.0]), torch.tensor([0.0, 1.0, 10.0])
+    found = td_learning.advantage_learning(target, gap, share=0.9)
+    assert found.tolist() == pytest.approx([-2.0, -2.9, -12.0])
+
+
 def test_error_is_value_minus_target():
     error = td_learning.td_error(torch.tensor([-2.0, 0.0, 5.0]), torch.tensor([-2.8, 3.0, 5.0]))
     assert error.tolist() == pytest.approx([0.8, -3.0, 0.0])

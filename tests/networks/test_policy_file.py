@@ -25,7 +25,7 @@ from regoal.networks.policy_file import (
 )
 from regoal.networks.q_network import QNetwork
 from regoal.networks.relations import relations_of
-from regoal.networks.tensor_file import Kind, write_tensor_file
+from regoal.networks.tensor_file import Kind, read_tensor_file, write_tensor_file
 from regoal.planning.matching.schema import schema_of
 from regoal.planning.task import load_domain, load_task
 
@@ -148,10 +148,25 @@ def test_missing_files_and_folders_are_refused(tmp_path):
 
 def test_a_checkpoint_or_another_version_is_refused(tmp_path):
     path = tmp_path / "x.safetensors"
-    write_tensor_file(path, Kind("checkpoint", 1), {}, {"a": torch.zeros(1)})
+    write_tensor_file(path, Kind("checkpoint", 1, oldest=1), {}, {"a": torch.zeros(1)})
     refused(path, "is a regoal checkpoint")
-    write_tensor_file(path, Kind("policy", 99), {}, {"a": torch.zeros(1)})
-    refused(path, "version 99")
+    for version in (0, 99):
+        write_tensor_file(path, Kind("policy", version, version), {}, {"a": torch.zeros(1)})
+        refused(path, f"version {version}")
+
+
+def test_a_policy_of_the_first_version_is_read(saved):
+    policy = load_policy(saved)
+    facts, tensors = read_tensor_file(saved, policy_file.KIND)
+    path = saved.with_name("first.safetensors")
+    write_tensor_file(path, Kind("policy", 1, oldest=1), without_version(facts), tensors)
+    older = load_policy(path)
+    assert older.network.relations == policy.network.relations
+    assert torch.equal(older.network.weights, policy.network.weights)
+
+
+def without_version(facts):
+    return {key: value for key, value in facts.items() if key not in ("format", "version")}
 
 
 @settings(
@@ -202,6 +217,7 @@ def header(path):
         {"most_objects": 10**12},
         {"most_objects": None},
         {"relations": []},
+        {"relations": [["goal", "lit", 1], ["state", "lit", 1]]},
         {"relations": [["state", "lit", 10**9]]},
         {"relations": 7},
         {"schema": {}},

@@ -121,7 +121,7 @@ def checked(task, state, q_of_whole, q_over):
 
 def checks(task, policy, seed=0):
     """Checks a state of a task with random weights in double precision."""
-    relations = relations_of(schema_of(task.domain))
+    relations = relations_of(schema_of(task.domain), achieved_goals=True)
     network = policy(relations, 16, seed=seed).double()
     encoder = Encoder(relations)
 
@@ -325,7 +325,7 @@ def test_random_lunches(read_task, walk, policy, sizes, seed):
 def test_in_one_batch_with_whole_states(read_task, policy, monkeypatch):
     # Both as the kernel and as the plain definition compute it.
     task = read_task(LUNCH, LUNCH_THREE)
-    relations = relations_of(schema_of(task.domain))
+    relations = relations_of(schema_of(task.domain), achieved_goals=True)
     network, encoder = policy(relations, 16), Encoder(relations)
     found = Symmetry(task, task.goal).representatives(task.initial_state)
     whole = encoder.input(task.initial_state, task.goal)

@@ -28,7 +28,7 @@ from regoal.networks.tensor_file import Facts, Kind, read_tensor_file, write_ten
 from regoal.planning.goals import Atom, Goal
 from regoal.planning.task import State, Task
 
-KIND = Kind("checkpoint", 2)
+KIND = Kind("checkpoint", 2, oldest=2)
 _UNFIT = (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError)
 """What the content of a whole checkpoint can raise that was made by something else."""
 

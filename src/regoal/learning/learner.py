@@ -46,7 +46,8 @@ class Learner:
         self.optimizer = torch.optim.Adam(
             network.parameters(), lr=config.learning_rate.start, fused=True
         )
-        self._target_values: dict[tuple[State, Goal], float] = {}
+        self._target_values: dict[tuple[State, Goal], Tensor] = {}
+        """Q-values of the target network for all applicable actions, since the last sync."""
         self.halves = False
         """Whether memory ran out, so that samples are computed in halves."""
         self.sync_target()
@@ -98,12 +99,12 @@ class Learner:
         the step of the whole. Returns the loss and the TD errors [B] of the last layer, on the CPU.
         """
         size = len(sample.transitions)
-        next_value = self._next_values(sample.transitions)
+        targets = self._targets(sample.transitions)
         self.online.weights.grad = None
         all_errors = torch.zeros(size, device=self.device)
 
         def add(part: slice) -> Tensor:
-            loss, all_errors[part] = self._add_gradient(sample, part, next_value[part], depth)
+            loss, all_errors[part] = self._add_gradient(sample, part, targets[part], depth)
             return loss
 
         loss = torch.stack(self._spared(add, self.workers.share(size))).sum()
@@ -124,16 +125,22 @@ class Learner:
         with torch.no_grad():
             self.averaged.weights.lerp_(self.online.weights, 1.0 - kept)
 
-    def _add_gradient(
-        self, sample: Sample, part: slice, next_value: Tensor, depth: int
-    ) -> tuple[Tensor, Tensor]:
-        """Add the gradient of a part of a sample; returns its share of the loss, and TD errors."""
-        config, transitions = self.config, sample.transitions[part]
+    def _targets(self, transitions: Sequence[Transition]) -> Tensor:
+        """What Q(s, a, g) is drawn towards, [B]."""
+        config = self.config
+        next_value, gap = self._target_view(transitions)
         solved = torch.tensor([t.solved for t in transitions])
         target = td_learning.td_target(next_value, solved, discount=config.discount)
         if config.bound_targets:
             remaining = torch.tensor([t.remaining for t in transitions])
             target = td_learning.bounded(target, remaining, discount=config.discount)
+        return td_learning.advantage_learning(target, gap, share=config.advantage)
+
+    def _add_gradient(
+        self, sample: Sample, part: slice, target: Tensor, depth: int
+    ) -> tuple[Tensor, Tensor]:
+        """Add the gradient of a part of a sample; returns its share of the loss, and TD errors."""
+        config, transitions = self.config, sample.transitions[part]
         target = target.to(self.device)
         weight = torch.from_numpy(sample.weights[part]).float().to(self.device)
         errors = td_learning.td_error(self._values(transitions, depth), target)
@@ -170,26 +177,31 @@ class Learner:
         values: Tensor = self.online(batch.only(chosen), sorted({depth, self.config.layers}))
         return values
 
-    def _next_values(self, transitions: Sequence[Transition]) -> Tensor:
-        """max_a' Q(s', a', g) [B] of the target network, computed once between two syncs.
+    def _target_view(self, transitions: Sequence[Transition]) -> tuple[Tensor, Tensor]:
+        """What the target network says of these transitions, two tensors [B].
+
+        The first is max_a' Q(s', a', g), 0 for a step that reaches its goal. The second is
+        max_b Q(s, b, g) - Q(s, a, g), how far the action is from the best one; 0 if nobody asks.
+        """
+        nexts = [None if t.solved else (t.next_state, t.goal) for t in transitions]
+        befores = [(t.state, t.goal) if self.config.advantage else None for t in transitions]
+        self._ask_target([pair for pair in (*nexts, *befores) if pair is not None])
+        known = self._target_values
+        next_value = [0.0 if pair is None else float(known[pair].max()) for pair in nexts]
+        gap = [
+            0.0 if pair is None else float(known[pair].max() - known[pair][t.action])
+            for t, pair in zip(transitions, befores, strict=True)
+        ]
+        return torch.tensor(next_value), torch.tensor(gap)
+
+    def _ask_target(self, pairs: Sequence[tuple[State, Goal]]) -> None:
+        """Compute the target network's Q-values for these pairs, once between two syncs.
 
         Each worker computes a part of the unknown ones, and all know all of them.
         """
-        known = self._target_values
-        pairs = [(t.next_state, t.goal) for t in transitions]
-        unknown = list(
-            dict.fromkeys(
-                pair
-                for pair, t in zip(pairs, transitions, strict=True)
-                if not t.solved and pair not in known
-            )
-        )
+        unknown = list(dict.fromkeys(p for p in pairs if p not in self._target_values))
         if unknown:
-            mine = self.workers.share(len(unknown))
-            best = torch.zeros(len(unknown))
-            if unknown[mine]:
-                values = self._q_values(self.target, unknown[mine])
-                best[mine] = torch.stack([q.max() for q in values])
-            (best,) = self.workers.sum(best)
-            known.update(zip(unknown, best.tolist(), strict=True))
-        return torch.tensor([known.get(pair, 0.0) for pair in pairs])
+            mine = unknown[self.workers.share(len(unknown))]
+            values = self._q_values(self.target, mine) if mine else []
+            found = [q for part in self.workers.gather(values) for q in part]
+            self._target_values.update(zip(unknown, found, strict=True))

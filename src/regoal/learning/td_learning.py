@@ -32,6 +32,16 @@ def bounded(target: Tensor, remaining: Tensor, *, discount: float) -> Tensor:
     return target.clamp(least, most.to(target.dtype))
 
 
+def advantage_learning(target: Tensor, gap: Tensor, *, share: float) -> Tensor:
+    """y - α (max_b Q(s, b, g) - Q(s, a, g)), [B] (Bellemare et al., AAAI 2016; not in the paper).
+
+    `gap` [B] is the difference in brackets, `share` is α. The best action keeps its value, and the
+    gaps to all others grow by up to 1 / (1 - α), so that they outweigh errors in the values.
+    """
+    _check_same_shape(target, gap)
+    return target - share * gap
+
+
 def td_error(value: Tensor, target: Tensor) -> Tensor:
     """Q(s, a, g) - y, [..., B] as `value`, signed; no gradient flows into the target [B]."""
     _check_ends_alike(value, target)

@@ -3,6 +3,8 @@
 The input of the network is S_s + S_A(s) + S_g over O + {o_a : a applicable} (paper, "Q-value
 Predictions"): the state's atoms, one atom P_A(o_a, o_1, ..., o_n) an applicable action, and the
 goal's atoms under predicates of their own. Nodes are the task's objects, then one an action.
+Goal literals that are true in the state are given once more, as achieved ones, if the relations
+have a place for them (not in the paper; docs/explanation/deviations.md).
 
 A 0-ary atom has no argument to send a message to, so that it holds for every node: it becomes
 one unary atom a node. Types are unary relations, and so is each constant of the domain, as
@@ -24,7 +26,13 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from regoal.networks.relations import Relation, index_of, parameter_order
+from regoal.networks.relations import (
+    ACHIEVED_KINDS,
+    GOAL_KINDS,
+    Relation,
+    index_of,
+    parameter_order,
+)
 from regoal.planning.goals import Atom, Goal
 from regoal.planning.matching.schema import Matching
 from regoal.planning.symmetry import Representatives
@@ -159,6 +167,9 @@ class Encoder:
         self._index = index_of(self.relations, matching)
         self._order = parameter_order(matching)
         self._arity = np.array([r.arity for r in self.relations], dtype=np.int64)
+        self._sees_achieved = not {r.kind for r in self.relations}.isdisjoint(
+            ACHIEVED_KINDS.values()
+        )
         self._fixed: dict[Task, tuple[Encoded, list[str]]] = {}
         self._rows_of_atoms: dict[tuple[Task, str], _Rows] = {}
         self._rows_of_actions: defaultdict[Task, dict[int, tuple[GroundAction, Row | None]]] = (
@@ -201,15 +212,28 @@ class Encoder:
 
     def unread(self, goal: Goal) -> set[str]:
         """The predicates of a goal's literals that have no relation and so are left out."""
-        kinds = {True: "goal", False: "goal-not"}
         return {
             atom.predicate
             for atom, positive in goal.literals()
-            if (kinds[positive], atom.predicate) not in self._index
+            if (GOAL_KINDS[positive], atom.predicate) not in self._index
         }
 
     def goal(self, goal: Goal, state: State) -> Encoded:
-        """The goal's literals for a state with the same objects."""
+        """The goal's literals, and which of them are true in the state."""
+        wanted = self._wanted(goal, state)
+        if not self._sees_achieved:
+            return wanted
+        rows = self._achieved_rows(goal, state)
+        if not any(rows):
+            return wanted
+        # The relations of achieved literals are the last ones.
+        achieved = self._packed(rows, range(self.state(state).nodes))
+        return Encoded(
+            wanted.counts + achieved.counts, np.concatenate((wanted.args, achieved.args))
+        )
+
+    def _wanted(self, goal: Goal, state: State) -> Encoded:
+        """The goal's literals, for any state with the same objects and as many actions."""
         known = self._goals.get((state.task, goal))
         if known is not None:
             return known
@@ -243,7 +267,9 @@ class Encoder:
         parts = (
             self._fixed_part(task)[0],
             self._packed(self._changing_rows(task, atoms, actions), kept),
-            self._packed(self._goal_rows(goal, task), kept),
+            self._packed(
+                self._goal_rows(goal, task) + self._achieved_rows(goal, representatives.state), kept
+            ),
         )
         fixed, changing, wanted = (self._renumbered(part, new) for part in parts)
         times = np.fromiter(counts.values(), np.int64, len(counts))
@@ -301,8 +327,17 @@ class Encoder:
         return rows
 
     def _goal_rows(self, goal: Goal, task: Task) -> list[Row | None]:
-        kinds = {True: "goal", False: "goal-not"}
-        return [self._rows(task, kinds[positive])[atom] for atom, positive in goal.literals()]
+        return [self._rows(task, GOAL_KINDS[positive])[atom] for atom, positive in goal.literals()]
+
+    def _achieved_rows(self, goal: Goal, state: State) -> list[Row | None]:
+        """The rows of the goal literals that are true in the state."""
+        if not self._sees_achieved:
+            return []
+        return [
+            self._rows(state.task, ACHIEVED_KINDS[positive])[atom]
+            for atom, positive in goal.literals()
+            if state.holds(atom) == positive
+        ]
 
     def _action_rows(self, task: Task, actions: Sequence[GroundAction]) -> list[Row]:
         """The atom P_A(o_a, o_1, ..., o_n) of each action that has a relation."""

@@ -26,7 +26,8 @@ from regoal.system.files import short_digest
 
 FILE_NAME = "policy.safetensors"
 """What a run folder calls its policy."""
-KIND = Kind("policy", 1)
+KIND = Kind("policy", 2, oldest=1)
+"""Version 2 may have relations of achieved goal literals."""
 MOST_LAYERS = 10_000
 MOST_ARGUMENTS = 1000
 MOST_OBJECTS = 2**31
@@ -81,9 +82,10 @@ def load_policy(path: Path) -> Policy:
         raise UsageError(f"{path} does not describe a policy ({error!r}); use another copy.") from (
             error
         )
-    possible, different = set(relations_of(schema)), len(set(relations)) == len(relations)
+    possible = relations_of(schema, achieved_goals=True)
     sizes = 1 <= layers <= MOST_LAYERS and 0 <= most_objects <= MOST_OBJECTS
-    if not (different and possible.issuperset(relations) and sizes):
+    in_order = tuple(r for r in possible if r in set(relations)) == relations
+    if not (in_order and sizes):
         raise UsageError(f"{path} is no sound policy: its network does not suit its domain.")
     network = _network(path, relations, size, most_objects, tensors)
     return Policy(network, schema, layers, training, short_digest(path))

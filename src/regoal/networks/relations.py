@@ -10,27 +10,35 @@ class Relation(NamedTuple):
     """A relation symbol of the network's input."""
 
     kind: str
-    """`type`, `constant`, `state`, `action`, `goal` or `goal-not` (a negative goal literal)."""
+    """`type`, `constant`, `state`, `action`, `goal` or `goal-not` (a negative goal literal), or
+    `achieved` or `achieved-not` (a goal literal that is true in the state)."""
     name: str
     arity: int
     """Arguments in the input: an action's own node counts, a 0-ary predicate has one (a node)."""
 
 
-def relations_of(schema: Schema) -> tuple[Relation, ...]:
+GOAL_KINDS = {True: "goal", False: "goal-not"}
+"""The kind of a goal literal's relation, by whether the literal is positive."""
+ACHIEVED_KINDS = {True: "achieved", False: "achieved-not"}
+"""The kind of its second relation, which has the literal if it is true in the state."""
+
+
+def relations_of(schema: Schema, *, achieved_goals: bool = False) -> tuple[Relation, ...]:
     """Every relation that an input of this domain may hold, in a fixed order (paper, S').
 
-    Symbols that no action and no axiom mentions are left out: they cannot matter to a plan, and
-    two files of one domain may differ in them.
+    With `achieved_goals`, goal literals that are true in the state have relations too; the paper
+    has none for them (docs/explanation/deviations.md). Symbols that no action and no axiom mentions
+    are left out: they cannot matter to a plan, and two files of one domain may differ in them.
     """
     types = [s for s in schema.used_symbols if s.kind == "type"]
     predicates = [s for s in schema.used_symbols if s.kind == "predicate"]
+    of_goals = [*GOAL_KINDS.values(), *(ACHIEVED_KINDS.values() if achieved_goals else ())]
     return (
         *(Relation("type", s.name, 1) for s in types),
         *(Relation("constant", name, 1) for name in sorted(schema.constants)),
         *(Relation("state", s.name, max(s.arity, 1)) for s in predicates),
         *(Relation("action", name, n + 1) for name, n in sorted(schema.action_arities.items())),
-        *(Relation("goal", s.name, max(s.arity, 1)) for s in predicates),
-        *(Relation("goal-not", s.name, max(s.arity, 1)) for s in predicates),
+        *(Relation(kind, s.name, max(s.arity, 1)) for kind in of_goals for s in predicates),
     )
 
 

@@ -27,10 +27,14 @@ Facts = dict[str, Any]
 
 
 class Kind(NamedTuple):
-    """What a file is: `name` as the user calls it, and the version of its format."""
+    """What a file is, and which versions of its format are read."""
 
     name: str
+    """What the user calls it."""
     version: int
+    """The version that is written."""
+    oldest: int
+    """The oldest version that is still read."""
 
 
 def write_tensor_file(
@@ -86,7 +90,8 @@ def _description(path: Path, kind: Kind, stream: BinaryIO) -> Facts:
         found = facts["format"], facts["version"]
     except (LookupError, TypeError, ValueError, RecursionError):
         raise foreign from None
-    if found != kind:
+    versions = range(kind.oldest, kind.version + 1)
+    if found[0] != kind.name or found[1] not in versions:
         told = f"{found[0]!s:.40} of version {found[1]!s:.40}"
         raise UsageError(
             f"{path} is a regoal {told}, but a {kind.name} of version {kind.version} is needed."
