@@ -15,6 +15,7 @@ from regoal.learning.replay import Replay
 from regoal.learning.rollout import replayed, rollout
 from regoal.learning.snapshot import Before
 from regoal.learning.trajectory import Trajectory
+from regoal.planning.relaxation import Relaxations
 from regoal.planning.task import Task
 from regoal.system.cancellation import StoppedError, stopping
 
@@ -79,6 +80,7 @@ def train(
     """
     config = learner.config
     hindsight_goal = hindsight_goals(config.hindsight, streams.hindsight)
+    relaxations = Relaxations()
     for episode in range(first_episode, config.episodes):
         if episode % FORGET_EVERY == 0 and episode > first_episode:
             forget_states(tasks, learner, replay)
@@ -91,8 +93,8 @@ def train(
             before.restore()
             return
         parts = [part for t in trajectories for part in relabel(t, hindsight_goal)]
-        lessons = [*parts, *(_dead_ends(trajectories) if config.learn_dead_ends else ())]
-        for lesson in lessons:
+        dead_ends = _dead_ends(trajectories, relaxations) if config.learn_dead_ends else []
+        for lesson in [*parts, *dead_ends]:
             replay.extend(lesson.transitions())
         explored = time.perf_counter()
         learning_rate = config.learning_rate(episode)
@@ -179,9 +181,9 @@ def forget_states(tasks: Sequence[Task], learner: Learner, replay: Replay) -> No
     learner.forget_states()
 
 
-def _dead_ends(trajectories: Sequence[Trajectory]) -> list[Trajectory]:
-    """Those that met a dead end, short of their goal."""
-    ended = [into_dead_end(t) for t in trajectories if not t.solved]
+def _dead_ends(trajectories: Sequence[Trajectory], relaxations: Relaxations) -> list[Trajectory]:
+    """The ways into a dead end that trajectories took which missed their goal."""
+    ended = [into_dead_end(t, relaxations) for t in trajectories if not t.solved]
     return [t for t in ended if t is not None]
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from regoal.learning.trajectory import Trajectory
 from regoal.planning.goals import Goal
 from regoal.planning.lifting.lifted_goals import GoalLifter
-from regoal.planning.relaxation import first_dead_end
+from regoal.planning.relaxation import Relaxations, first_dead_end
 from regoal.planning.task import State, Task
 
 STEPS_INSIDE = 5
@@ -102,13 +102,13 @@ def first_state(trajectory: Trajectory, goal: Goal, end: int) -> int:
     return start
 
 
-def into_dead_end(trajectory: Trajectory) -> Trajectory | None:
+def into_dead_end(trajectory: Trajectory, relaxations: Relaxations) -> Trajectory | None:
     """An unsolved trajectory under its own goal, up to a few steps inside a dead end if it has one.
 
     Values in there fall with every bootstrap, as no goal follows, and so do those that lead there.
     Where nothing is applicable the step inside is the dummy action, which stays.
     """
-    dead = first_dead_end(trajectory.states, trajectory.goal)
+    dead = first_dead_end(trajectory.states, trajectory.goal, relaxations)
     if dead is None:
         return None
     way = trajectory.part(0, min(dead + STEPS_INSIDE, len(trajectory)), trajectory.goal)
