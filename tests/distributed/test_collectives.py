@@ -109,7 +109,7 @@ def test_a_step_of_several_workers_is_that_of_one(tasks, relations, policy, walk
             policy(relations["blocks"]), Encoder(relations["blocks"]), CONFIG, workers
         )
         loss, errors = learner.update(Sample(np.arange(7), transitions, weights), depth=2)
-        known = list(learner._target_values.values())
+        known = [q.tolist() for q in learner._target_values.values()]
         return loss, errors, learner.online.weights.grad, known, learner.online.weights.detach()
 
     loss, errors, gradient, known, _ = step(ALONE)
@@ -120,8 +120,9 @@ def test_a_step_of_several_workers_is_that_of_one(tasks, relations, policy, walk
         assert other[0] == pytest.approx(loss, rel=1e-5)
         torch.testing.assert_close(other[1], errors, rtol=1e-5, atol=1e-5)
         torch.testing.assert_close(other[2] / scale, gradient / scale, rtol=0, atol=1e-5)
-        assert other[3] == pytest.approx(known, rel=1e-5)
         assert len(known) == 6
+        for ours, theirs in zip(known, other[3], strict=True):
+            assert theirs == pytest.approx(ours, rel=1e-5)
     for other in found[1:]:
         assert torch.equal(other[4], found[0][4])
         assert torch.equal(other[1], found[0][1])
