@@ -93,7 +93,7 @@ def test_a_sweep_runs_everything_once(grid, program, tmp_path):
     assert (
         told[1] == f"blocks/lifted/3 begins; its output goes to {tmp_path}/out/blocks/lifted/3.log"
     )
-    assert any(re.fullmatch(r"1/8 blocks/lifted/3 finished, about 0:\d\d left", x) for x in told)
+    assert any(re.fullmatch(r"1/8 blocks/lifted/3 finished, about \d+:\d\d left", x) for x in told)
     assert told[-1] == "8/8 blocks-l/state/4 finished"
     made = calls(tmp_path)
     assert [call[0] for call in made] == ["generate"] * 6 + ["train", "evaluate"] * 8
