@@ -186,6 +186,11 @@ class Task:
         """The library's view of the task, until its states are forgotten."""
         return self._library.problem
 
+    @property
+    def sources(self) -> tuple[str, str]:
+        """The texts of the domain file and the problem file, decoded."""
+        return self.domain.text.content.source, self._text.source
+
     @cached_property
     def initial_state(self) -> "State":
         """The state that the problem begins in."""

@@ -1,7 +1,7 @@
 """A PDDL domain as a checked value, in the names of its file."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
@@ -80,13 +80,17 @@ class PddlAction:
 
 @dataclass(frozen=True)
 class PddlDomain:
-    """A domain: `parents` gives the types right above each type but `object`, in file order."""
+    """A domain: `parents` gives the types right above each type but `object`, in file order.
+
+    `source` is the file's text, decoded.
+    """
 
     name: str
     parents: Mapping[str, tuple[str, ...]]
     symbols: Symbols
     derived: tuple[Derived, ...]
     actions: tuple[PddlAction, ...]
+    source: str = field(repr=False)
 
     @cached_property
     def changing(self) -> frozenset[str]:
@@ -101,7 +105,7 @@ def parse_domain(path: Path) -> PddlDomain:
     Raises `UsageError` where there is no such file, `PddlError` where it is wrong and
     `UnsupportedPddlError` where it goes beyond classical planning.
     """
-    name, sections = read_define(path, "domain")
+    name, sections, source = read_define(path, "domain")
     with naming(path):
         one = sections_by_name(sections, _ONCE, _MANY, _BEYOND)
         parents = parents_of(one.get(":types", ()))
@@ -122,7 +126,7 @@ def parse_domain(path: Path) -> PddlDomain:
                     raise bad(section, f"the action '{action.name}' is defined twice; rename one.")
                 actions[action.name] = action
         _check_strata(derived, sections)
-        return PddlDomain(name.text, parents, symbols, derived, tuple(actions.values()))
+        return PddlDomain(name.text, parents, symbols, derived, tuple(actions.values()), source)
 
 
 def sections_by_name(

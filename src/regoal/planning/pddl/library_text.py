@@ -54,7 +54,7 @@ class ProblemText:
 
     `objects` gives each name in `text` its name in the file, constants included; `types_of`
     gives each object's types in the file, `object` aside; `values` are the functions that costs
-    refer to, and count only where `has_costs`.
+    refer to, and count only where `has_costs`. `source` is the file's text, decoded.
     """
 
     path: Path
@@ -64,6 +64,7 @@ class ProblemText:
     goal: Goal
     values: Values
     has_costs: bool
+    source: str = field(repr=False)
 
 
 def read_domain(path: Path) -> DomainText:
@@ -109,6 +110,7 @@ def read_problem(path: Path, domain: DomainText) -> ProblemText:
         problem.goal,
         problem.values,
         problem.has_costs,
+        problem.source,
     )
 
 

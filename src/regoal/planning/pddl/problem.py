@@ -1,7 +1,7 @@
 """A PDDL problem as a checked value, in the names of its file."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import product
 from pathlib import Path
 
@@ -46,7 +46,8 @@ _INIT_BEYOND = {
 class PddlProblem:
     """A problem: `objects` leaves the domain's constants out; `values` holds static functions.
 
-    `has_costs` says whether the plan's total cost is to be minimized.
+    `has_costs` says whether the plan's total cost is to be minimized; `source` is the file's
+    text, decoded.
     """
 
     name: str
@@ -55,11 +56,12 @@ class PddlProblem:
     values: Values
     goal: Goal
     has_costs: bool
+    source: str = field(repr=False)
 
 
 def parse_problem(path: Path, domain: PddlDomain, domain_path: Path) -> PddlProblem:
     """Read and check a problem file of a domain. Raises as `parse_domain` does."""
-    name, sections = read_define(path, "problem")
+    name, sections, source = read_define(path, "problem")
     with naming(path):
         one = sections_by_name(sections, _ONCE, (), _BEYOND)
         _check_domain_name(one.get(":domain"), domain.name, domain_path)
@@ -75,7 +77,7 @@ def parse_problem(path: Path, domain: PddlDomain, domain_path: Path) -> PddlProb
         formula = condition(goal_node[0], Scope(symbols, "the goal"))
         goal = _GoalReader(domain, symbols, frozenset(init), goal_node[0]).goal(formula)
         has_costs = _wants_costs(one.get(":metric", ())) and any(a.costs for a in domain.actions)
-        return PddlProblem(name.text, objects, tuple(init), values, goal, has_costs)
+        return PddlProblem(name.text, objects, tuple(init), values, goal, has_costs, source)
 
 
 def _check_domain_name(found: tuple[Node, ...] | None, name: str, path: Path) -> None:

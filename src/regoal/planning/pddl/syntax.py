@@ -205,8 +205,8 @@ def _sections_in(node: Node) -> Iterator[Form]:
             yield from _sections_in(item)
 
 
-def read_define(path: Path, kind: str) -> tuple[Word, tuple[Form, ...]]:
-    """Name and sections of a file that reads `(define (KIND NAME) SECTION ...)`.
+def read_define(path: Path, kind: str) -> tuple[Word, tuple[Form, ...], str]:
+    """Name, sections and text of a file that reads `(define (KIND NAME) SECTION ...)`.
 
     `kind` is `domain` or `problem`. Raises as `read_text` and `parse`, and `PddlError` where the
     file is something else.
@@ -232,7 +232,7 @@ def read_define(path: Path, kind: str) -> tuple[Word, tuple[Form, ...]]:
                 f"{shown(forms[1])} follows after the last bracket of the {kind}; "
                 "a file holds one domain or one problem, and a ')' too many ends it early.",
             )
-        return title[1], tuple(_section(node) for node in items[2:])
+        return title[1], tuple(_section(node) for node in items[2:]), text
 
 
 def _section(node: Node) -> Form:
