@@ -13,6 +13,7 @@ import time
 from pathlib import Path
 
 from reliability import watch
+from reliability.evaluators import compare
 from reliability.full_disk import fill_others, fill_trainings
 from reliability.kills import kill_soak
 from reliability.plans import judge_plans
@@ -20,6 +21,7 @@ from reliability.plans import judge_plans
 MOST_INPUTS = 10**9
 GRAMMAR_SHARE = 0.1
 KILL_SHARE = 0.3
+EVALUATOR_SHARE = 0.1
 DISK_SHARE = 0.4
 """Shares of the time."""
 
@@ -46,6 +48,8 @@ def main() -> int:
         f"write call, and {killed.terminated} SIGTERM",
         left(),
     )
+    compared = compare(domains=10**9, seed=seed, seconds=60 * minutes * EVALUATOR_SHARE)
+    _tell(f"engine and plain evaluator: {compared}", left())
     judged = judge_plans(
         seed=seed, right=int(52 * minutes), seconds_left=lambda: left() - 60 * minutes * DISK_SHARE
     )
@@ -60,7 +64,7 @@ def main() -> int:
     for kind, report in zip(("mutated", "from grammars"), reports, strict=True):
         _tell(f"inputs {kind}: {report.inputs}, the slowest {report.slowest_s:.2f} s", left())
         faults += [str(fault) for fault in report.faults]
-    faults += filled.faults + others.faults + judged.faults + killed.faults
+    faults += filled.faults + others.faults + judged.faults + killed.faults + compared.faults
     for fault in faults:
         print(f"fault: {fault}")
     if not faults:
