@@ -444,6 +444,38 @@ def test_evaluate_goes_on_with_its_own_results_only(run_folder, lamps, capsys):
     assert records.read_bytes() == known
 
 
+def test_results_of_an_earlier_call_are_set_aside(run_folder, tmp_path, lamps, capsys):
+    records = tmp_path / "results.jsonl"
+    words = ["evaluate", run_folder, "--problems", lamps, "--out", records]
+    assert regoal(*words) == 0
+    earlier = records.read_bytes()
+    assert "earlier" not in capsys.readouterr().out
+    assert regoal(*words) == 0
+    kept = tmp_path / "results.jsonl.before"
+    assert f"{records} had results of an earlier call: they are in {kept} now" in (
+        capsys.readouterr().out
+    )
+    assert kept.read_bytes() == earlier
+    assert len(records.read_bytes().splitlines()) == 3
+
+
+@pytest.mark.parametrize(("option", "value"), [("threads", -2), ("workers", -1)])
+def test_numbers_of_threads_and_workers_may_be_0(tmp_path, lamps, capsys, option, value):
+    words = ["train", lamps / "domain.pddl", "--problems", lamps, "--validation", lamps]
+    assert regoal(*words, "--out", tmp_path / "run", f"--{option}", value) == 36
+    told = capsys.readouterr().err
+    assert f"--{option} is at least 1, or 0 for the usual number; got {value}." in told
+
+
+def test_training_says_what_is_wrong_before_anything_else(tmp_path, lamps, capsys):
+    (lamps / "p3.pddl").write_text("(define (problem")
+    words = ["train", lamps / "domain.pddl", "--problems", lamps, "--validation", lamps]
+    assert regoal(*words, "--out", tmp_path / "run", *TINY) == 31
+    told = capsys.readouterr()
+    assert told.out == ""
+    assert "p3.pddl, line 1" in told.err
+
+
 def test_a_report_is_written_though_nobody_reads_what_is_printed(run_folder, tmp_path, lamps):
     records = tmp_path / "results.jsonl"
     assert regoal("evaluate", run_folder, "--problems", lamps, "--out", records) == 0

@@ -28,7 +28,7 @@ from regoal.errors import (
     UsageError,
 )
 from regoal.planning.problem_files import problem_files, with_domains
-from regoal.records.results import Outcome, PlanResult, problem_names
+from regoal.records.results import PlanResult, problem_names
 from regoal.records.run_record import check_credit, kept_results, recorded_number
 from regoal.system import units
 from regoal.system.limits import process_age, supervised
@@ -52,7 +52,7 @@ def _quantity(
         instance_from_str=lambda words: read(words[0]),
         is_instance=lambda value: isinstance(value, int | float),
         str_from_instance=lambda value: [
-            units.NONE if math.isinf(value) else f"{value:g}{unit}",
+            units.NONE if math.isinf(value) else f"{units.number_text(float(value))}{unit}",
         ],
     )
 
@@ -135,6 +135,11 @@ class Train:
         from regoal.runs.settings import RunSettings
         from regoal.runs.training_run import run_training
 
+        for name in ("threads", "workers"):
+            if getattr(self, name) < 0:
+                raise UsageError(
+                    f"--{name} is at least 1, or 0 for the usual number; got {getattr(self, name)}."
+                )
         group = process_group()
         workers, threads = self.workers or (group.size if group.size > 1 else 0), self.threads
         if self.resume:
@@ -157,11 +162,6 @@ class Train:
         )
         if group.rank > 0:
             return run_training(settings, lambda news: None).exit_code
-        print(
-            f"{self.config.hindsight} hindsight, {self.preset} preset, "
-            + (f"{workers} workers, each with " if workers > 1 else "")
-            + f"{settings.threads} thread{'s' if settings.threads > 1 else ''}"
-        )
         with terminal.live_line() as show:
             summary = run_training(settings, lambda news: terminal.show_news(news, show))
         print("\n".join(terminal.summary_lines(summary)))
@@ -282,7 +282,7 @@ class Plan:
     def _plan(self) -> int:
         from regoal.evaluation.evaluate import TestSettings, load, solve, unread_goals
         from regoal.networks.policy_file import policy_encoder
-        from regoal.planning.plans import prepare_plan_file, write_plan
+        from regoal.planning.plans import cost_text, prepare_plan_file, write_plan
         from regoal.planning.task import load_domain, load_task
 
         prepare_plan_file(self.out, (self.domain, self.problem))
@@ -300,7 +300,7 @@ class Plan:
             return EXIT_NO_PLAN
         verdict = write_plan(self.out, task, found.actions)
         print(f"Plan length: {len(found.actions)} step(s).")
-        print(f"Plan cost: {verdict.cost:g}")
+        print(f"Plan cost: {cost_text(verdict.cost)}")
         if found.returns:
             print(f"Steps into states visited before: {found.returns}")
         print(f"Search time: {found.seconds:.2f}s")
@@ -368,6 +368,10 @@ class Lama:
         from regoal.evaluation.lama import Limits, lama_folder
         from regoal.planning.plans import check_plan_file
 
+        def fault_of(*files: Path) -> str:
+            verdict = check_plan_file(*files)
+            return "" if verdict.valid else verdict.reason
+
         problems = with_domains(problem_files(self.problems), self.domain)
         limits = Limits(self.time_limit, int(min(self.memory_limit, MOST_MIB)))
         with tempfile.TemporaryDirectory(prefix="regoal-") as unkept, terminal.live_line() as show:
@@ -376,11 +380,11 @@ class Lama:
                 jobs=self.jobs,
                 limits=limits,
                 plans=self.plans or Path(unkept),
-                is_valid=lambda *files: check_plan_file(*files).valid,
+                fault_of=fault_of,
             )
             results = terminal.follow(found, len(problems), self.out, show)
         terminal.print_coverage(results)
-        return EXIT_INTERNAL if any(r.outcome is Outcome.ERROR for r in results) else EXIT_DONE
+        return EXIT_DONE if all(r.outcome.expected for r in results) else EXIT_INTERNAL
 
 
 @dataclass(frozen=True, kw_only=True)

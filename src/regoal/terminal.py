@@ -146,6 +146,14 @@ def _record(records: Path, result: PlanResult, *, first: bool) -> None:
         raise
 
 
+def _set_aside(records: Path, show: Show) -> None:
+    """Keep the results that a file has under another name: hours may stand behind them."""
+    if records.is_file() and records.stat().st_size:
+        kept = records.with_name(f"{records.name}.before")
+        records.replace(kept)
+        show(f"{records} had results of an earlier call: they are in {kept} now", True)
+
+
 def follow(
     results: Iterator[PlanResult],
     total: int,
@@ -153,11 +161,14 @@ def follow(
     show: Show,
     known: Sequence[PlanResult] = (),
 ) -> list[PlanResult]:
-    """Show each result as it comes and append it to the file of records, which begins anew with
-    those that are `known`.
+    """Show each result as it comes and append it to the file of records, behind those `known`.
+
+    Where none is known, what an earlier call has left in the file is set aside, and the user told.
     """
     if records is not None:
         records.parent.mkdir(parents=True, exist_ok=True)
+        if not known:
+            _set_aside(records, show)
         write_text_atomically(records, "".join(json_line(result.to_json()) for result in known))
     done = list(known)
     for result in results:

@@ -104,7 +104,7 @@ def test_bad_pddl_is_an_error_that_is_told(tower, tmp_path, caplog):
 
 
 @pytest.mark.planner
-def test_a_folder_comes_in_the_order_given(tower, tmp_path):
+def test_a_folder_comes_in_the_order_given(tower, tmp_path, caplog):
     problems = [tower(TOWER, "p2"), tower("(and (on a b))", "p10"), tower(TOWER, "p1")]
     plans = tmp_path / "plans"
     found = list(
@@ -113,7 +113,7 @@ def test_a_folder_comes_in_the_order_given(tower, tmp_path):
             jobs=2,
             limits=lama.Limits(20, 1000),
             plans=plans,
-            is_valid=lambda _, problem, plan: problem.stem != "p1" and plan.is_file(),
+            fault_of=lambda _, problem, plan: "it is p1" if problem.stem == "p1" else "",
         )
     )
     assert [(r.problem, r.outcome, r.plan_length) for r in found] == [
@@ -126,6 +126,9 @@ def test_a_folder_comes_in_the_order_given(tower, tmp_path):
         "p10.plan",
         "p2.plan",
     ]
+    assert f"LAMA's plan for p1 is refused, and kept as {plans}/p1.plan.invalid: it is p1" in (
+        caplog.text
+    )
 
 
 @pytest.mark.parametrize(
@@ -143,6 +146,13 @@ def test_a_folder_comes_in_the_order_given(tower, tmp_path):
 def test_exit_codes(tower, tmp_path, monkeypatch, code, outcome):
     fake_driver(tmp_path, monkeypatch, f"sys.exit({code})")
     assert run(tower(TOWER), tmp_path).outcome is outcome
+
+
+def test_what_the_translator_says_is_told_as_text(tower, tmp_path, monkeypatch, caplog):
+    said = "Traceback:\n  File x\nKeyError: 'zug ö'\n".encode()
+    fake_driver(tmp_path, monkeypatch, f"print({said!r}, file=sys.stderr)\nsys.exit(30)")
+    assert run(tower(TOWER), tmp_path).outcome is Outcome.ERROR
+    assert caplog.messages[0].endswith("p01.pddl: File x KeyError: 'zug ö'")
 
 
 def test_a_translator_that_python_denies_memory_is_out_of_memory(tower, tmp_path, monkeypatch):

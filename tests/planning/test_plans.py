@@ -429,7 +429,7 @@ def test_any_text_is_read_or_refused(text):
 
 
 def test_files_that_are_no_plan(tmp_path):
-    with pytest.raises(UsageError, match="cannot read the plan"):
+    with pytest.raises(UsageError, match="there is no such file"):
         read_plan(tmp_path / "missing")
     with pytest.raises(UsageError, match="is a folder; give a plan file"):
         read_plan(tmp_path)
@@ -444,3 +444,25 @@ def test_names_of_any_length_give_short_messages(courier):
     verdict = validate_plan(courier, parse_plan(f"({'x' * 10**6} {'y' * 10**6})"))
     assert not verdict.valid
     assert len(verdict.reason) < 2100
+
+
+EITHER = """(define (domain d) (:requirements :typing) (:types cat dog bird - object)
+  (:predicates (fed ?x) (fed-well ?x))
+  (:action feed :parameters (?x - (either cat dog)) :effect (fed ?x)))
+"""
+EITHER_PROBLEM = """(define (problem p) (:domain d) (:objects tom - cat jay - bird)
+  (:init) (:goal (fed tom)))
+"""
+
+
+def test_the_types_asked_for_are_named(load):
+    verdict = validate_plan(load(EITHER, EITHER_PROBLEM), parse_plan("(feed jay)"))
+    assert "jay is not of type cat or dog" in verdict.reason
+
+
+def test_costs_are_printed_whole(load):
+    dear = load(COSTS, COSTS_PROBLEM.replace("(toll b c) 5", "(toll b c) 1234567"))
+    steps = parse_plan("(walk a b)\n(walk b c)")
+    verdict = validate_plan(dear, steps)
+    assert str(verdict.cost) == "1234568.0"
+    assert "cost 1234568" in verdict.reason

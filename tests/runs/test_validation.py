@@ -93,9 +93,32 @@ def test_policies_are_executed_with_their_own_rounds(problems, monkeypatch, poli
 def test_a_fault_that_another_worker_met_is_raised_here_too(problems):
     tasks, _ = problems(4, solvable={1, 2, 3, 4})
     fault = RegoalError("action a: its cost is missing.")
-    workers = SimpleNamespace(rank=0, count=2, gather=lambda mine: [mine, (1, [], [fault])])
+    workers = SimpleNamespace(rank=0, count=2, gather=lambda mine: [mine, (1, [], fault)])
     with pytest.raises(RegoalError, match="its cost is missing"):
         validate(7, SimpleNamespace(relations=()), tasks, LAPTOP, lambda: False, workers=workers)
+
+
+@pytest.mark.parametrize("raised", [False, True])
+def test_a_fault_ends_the_part_and_reaches_all_workers(problems, monkeypatch, raised):
+    tasks, tried = problems(40, solvable=range(1, 41))
+    execute, told = selection.execute, []
+
+    def faulty(network, encoder, tasks, **options):
+        for execution in execute(network, encoder, tasks, **options):
+            if len(execution.task.objects) == 3:
+                if raised:
+                    raise MemoryError
+                execution.outcome, execution.fault = Outcome.ERROR, RegoalError("no cost")
+            yield execution
+
+    monkeypatch.setattr(selection, "execute", faulty)
+    workers = SimpleNamespace(rank=0, count=2, gather=lambda mine: told.append(mine) or [mine])
+    with pytest.raises(MemoryError if raised else RegoalError):
+        validate(7, SimpleNamespace(relations=()), tasks, LAPTOP, lambda: False, workers=workers)
+    [(ended, lengths, fault)] = told
+    assert (ended, lengths) == (1, [1])
+    assert isinstance(fault, MemoryError if raised else RegoalError)
+    assert tried == [1, 3]
 
 
 def test_problems_of_one_size_are_all_run(problems):

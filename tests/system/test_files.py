@@ -9,8 +9,8 @@ import pytest
 
 from regoal.config import LAPTOP, Decay
 from regoal.errors import PddlError, UsageError
-from regoal.planning.pddl.syntax import read_text
 from regoal.planning.plans import prepare_plan_file, read_plan
+from regoal.planning.text import read_text
 from regoal.system.files import read_bytes, write_text_atomically
 
 

@@ -4,6 +4,7 @@ The Fast Downward that the package `up-fast-downward` brings is called directly;
 library is involved, and neither torch nor pymimir.
 """
 
+import ast
 import contextlib
 import importlib.util
 import logging
@@ -38,8 +39,8 @@ OUTCOMES = {
 A translator that runs out of time dies by a signal, which the driver's exit code shows as 256 - n.
 """
 
-PlanCheck = Callable[[Path, Path, Path], bool]
-"""Whether a plan file is valid, from the domain's, the problem's and the plan's path."""
+PlanCheck = Callable[[Path, Path, Path], str]
+"""What is wrong with a plan file, from the domain's, the problem's and its own path; else empty."""
 
 _LAST_LINE = re.compile(r"^; cost = (\d+) \((?:unit|general) cost\)$")
 _DOMAIN_NAME = re.compile(r"\(\s*domain\s+([^\s()]+)\s*\)", re.IGNORECASE)
@@ -92,13 +93,14 @@ def lama_folder(
     jobs: int,
     limits: Limits,
     plans: Path,
-    is_valid: PlanCheck | None = None,
+    fault_of: PlanCheck | None = None,
 ) -> Iterator[PlanResult]:
     """LAMA's first plan for each (domain, problem), `jobs` at a time, in the order given.
 
     A result comes as soon as it and all before it are there. Plans are written to
-    `plans/NAME.plan`; one that `is_valid` refuses is kept as `NAME.plan.invalid` and its outcome is
-    `INVALID_PLAN`. When the caller stops early, what still runs is killed. Raises as `run_lama`.
+    `plans/NAME.plan`; one that `fault_of` finds a fault in is kept as `NAME.plan.invalid`, a
+    warning says why, and its outcome is `INVALID_PLAN`. When the caller stops early, what still
+    runs is killed. Raises as `run_lama`.
     """
     fast_downward()
     names = problem_names([problem for _, problem in problems])
@@ -112,15 +114,19 @@ def lama_folder(
             for future, (domain, problem), name in zip(futures, problems, names, strict=True):
                 result = replace(future.result(), problem=name)
                 plan = plans / f"{name}.plan"
-                if result.solved and is_valid and not is_valid(domain, problem, plan):
-                    plan.replace(plan.with_name(f"{plan.name}.invalid"))
-                    result = replace(
-                        result, outcome=Outcome.INVALID_PLAN, plan_length=None, plan_cost=None
-                    )
-                yield result
+                fault = fault_of(domain, problem, plan) if result.solved and fault_of else ""
+                yield _refused(result, plan, fault) if fault else result
         finally:
             stop.set()
             pool.shutdown(wait=False, cancel_futures=True)
+
+
+def _refused(result: PlanResult, plan: Path, fault: str) -> PlanResult:
+    """The result where the plan has a fault: LAMA and the validator disagree, and one is wrong."""
+    kept = plan.with_name(f"{plan.name}.invalid")
+    plan.replace(kept)
+    _log.warning("LAMA's plan for %s is refused, and kept as %s: %s", result.problem, kept, fault)
+    return replace(result, outcome=Outcome.INVALID_PLAN, plan_length=None, plan_cost=None)
 
 
 def fast_downward() -> Path:
@@ -229,9 +235,18 @@ _NO_REASON = re.compile(r"INFO |Driver aborting|\w+ exit code:|\s*->|Parsing\.\.
 
 def _last_words(log: Path) -> str:
     """The last two lines that may say why, on one."""
-    lines = [line.strip() for line in log.read_text(errors="replace").splitlines() if line.strip()]
+    text = "\n".join(map(_decoded, log.read_text(encoding="utf-8", errors="replace").splitlines()))
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
     reasons = [line for line in lines if not _NO_REASON.match(line)]
     return " ".join(reasons[-2:])[:300] or "it said nothing"
+
+
+def _decoded(line: str) -> str:
+    """The lines behind `b'...'`: the driver prints what its translator says as Python's bytes."""
+    if line.startswith(("b'", 'b"')):
+        with contextlib.suppress(ValueError, SyntaxError):
+            return str(ast.literal_eval(line).decode(errors="replace"))
+    return line
 
 
 def _domain_name(domain: Path) -> str:

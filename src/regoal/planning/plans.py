@@ -15,7 +15,9 @@ from regoal.planning.plain.faults import faults
 from regoal.planning.plain.problem import Problem, read_problem
 from regoal.planning.plain.state import State, cost
 from regoal.planning.task import Task
-from regoal.system.files import is_special, read_bytes, write_text_atomically
+from regoal.planning.text import is_undecoded, read_text
+from regoal.system.files import is_special, write_text_atomically
+from regoal.system.units import number_text
 
 _STEP = re.compile(
     r"\s*(?:(?P<number>\d+(?:\.\d*)?)\s*:)?\s*"
@@ -64,6 +66,11 @@ class Verdict:
     """Whether each of these steps costs 1."""
 
 
+def cost_text(cost: float) -> str:
+    """A plan's cost as a plan file gives it: whole, to nine decimal places."""
+    return number_text(float(round(cost, 9)))
+
+
 def format_plan(steps: Sequence[Step], cost: float, unit_cost: bool) -> str:
     """The text of a plan file: one step a line, then the cost as a comment of its own.
 
@@ -71,9 +78,9 @@ def format_plan(steps: Sequence[Step], cost: float, unit_cost: bool) -> str:
     another line before it gives it exactly.
     """
     lines = [_written(step) for step in steps]
-    exact = round(cost, 9)
-    if not float(exact).is_integer():
-        lines.append(f"; exact cost = {exact!r}")
+    exact = float(round(cost, 9))
+    if not exact.is_integer():
+        lines.append(f"; exact cost = {cost_text(cost)}")
     lines.append(f"; cost = {math.ceil(exact)} ({'unit' if unit_cost else 'general'} cost)")
     return "\n".join(lines) + "\n"
 
@@ -94,16 +101,8 @@ def write_plan(path: Path, task: Task, steps: Sequence[Step]) -> Verdict:
 
 
 def read_plan(path: Path) -> list[PlanStep]:
-    """Read a plan file. Raises `UsageError` if there is none, `PddlError` as `parse_plan` does."""
-    try:
-        text = read_bytes(path).decode("utf-8-sig")
-    except IsADirectoryError:
-        raise UsageError(f"{path} is a folder; give a plan file.") from None
-    except OSError as error:
-        raise UsageError(f"cannot read the plan {path}: {error.strerror}") from error
-    except UnicodeDecodeError as error:
-        raise PddlError(f"{path} is not a plan in UTF-8: save it as UTF-8 text") from error
-    return parse_plan(text, str(path))
+    """Read a plan file. Raises as `read_text` and `parse_plan` do."""
+    return parse_plan(read_text(path, "plan"), str(path))
 
 
 def parse_plan(text: str, source: str = "plan") -> list[PlanStep]:
@@ -119,6 +118,11 @@ def parse_plan(text: str, source: str = "plan") -> list[PlanStep]:
         words = content.split(";")[0].strip().lower()
         if not words:
             continue
+        if any(map(is_undecoded, words)):
+            raise PddlError(
+                f"{source}, line {line}: a byte that is not UTF-8 stands in a name; save the plan "
+                "as UTF-8."
+            )
         found = _STEP.fullmatch(words)
         if found is None:
             raise PddlError(
@@ -174,7 +178,7 @@ def _judge(problem: Problem, path: Path, steps: Sequence[Step]) -> Verdict:
     if missing:
         reason = _shortened(f"after the last step the goal is missed: {', '.join(missing)}")
         return Verdict(False, reason, None, total, unit_cost)
-    reason = f"length {len(steps)}, cost {total:g}"
+    reason = f"length {len(steps)}, cost {cost_text(total)}"
     return Verdict(True, reason, None, total, unit_cost)
 
 

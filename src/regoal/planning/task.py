@@ -388,18 +388,26 @@ def load_domain(path: Path) -> Domain:
     `UsageError` where there is no readable file.
     """
     text = pddl_text.read_domain(path)
-    return Domain(path, text, _native(path, lambda: pymimir.Domain(text.text)))
+    return Domain(path, text, _native(path, text.text, lambda: pymimir.Domain(text.text)))
 
 
 def load_task(domain: Domain, path: Path) -> Task:
     """Read a problem file of `domain`. Raises as `load_domain` does."""
     text = pddl_text.read_problem(path, domain.text)
-    return Task(domain, text, _native(path, lambda: Library(domain.native, text.text)))
+    return Task(domain, text, _native(path, text.text, lambda: Library(domain.native, text.text)))
 
 
-def _native(path: Path, make: Callable[[], Any]) -> Any:
-    """The library's object for a file. Raises `PddlError` where it refuses it or crashes."""
-    if crash := crash_of(make):
+LARGEST_TRIED = 2_500_000
+"""Characters of a text; of those up to this size none is known to crash the library."""
+
+
+def _native(path: Path, text: str, make: Callable[[], Any]) -> Any:
+    """The library's object for a file. Raises `PddlError` if it refuses the text or crashes on it.
+
+    Only a larger text than any that was tried is first given to a copy of this process, as that
+    doubles the time of reading (docs/reliability.md).
+    """
+    if len(text) > LARGEST_TRIED and (crash := crash_of(make)):
         raise PddlError(
             f"{path}: the PDDL library crashes on this file ({crash}); "
             f"please report it, and simplify the file."

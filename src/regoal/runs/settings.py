@@ -39,6 +39,12 @@ class RunSettings:
     workers: int = 1
     """Processes that train together; the numbers depend on it."""
 
+    def __str__(self) -> str:
+        """What a training begins with, for the user."""
+        workers = f"{self.workers} workers, each with " if self.workers > 1 else ""
+        threads = f"{self.threads} thread{'s' if self.threads > 1 else ''}"
+        return f"{self.config.hindsight} hindsight, {self.preset} preset, {workers}{threads}"
+
 
 @dataclass(frozen=True)
 class Progress:

@@ -6,6 +6,7 @@ Nothing but the budget depends on the clock, so that one seed gives one policy.
 import contextlib
 import copy
 import hashlib
+import logging
 import math
 import time
 from dataclasses import asdict, dataclass, field
@@ -58,6 +59,8 @@ def run_training(settings: RunSettings, tell: Tell) -> RunSummary:
     first = process_group().rank == 0
     if first:
         run_folder.check_folder(settings.out, resume=settings.resume)
+    else:
+        _warn_no_more()
     inputs = _read(settings, tell if first else _silent)
     with together(settings.workers, partial(_work, settings)) as workers:
         return _train(settings, inputs, tell if first else _silent, workers)
@@ -65,7 +68,13 @@ def run_training(settings: RunSettings, tell: Tell) -> RunSummary:
 
 def _work(settings: RunSettings, workers: Workers) -> None:
     """What the workers do that `run_training` starts."""
+    _warn_no_more()
     _train(settings, _read(settings, _silent), _silent, workers)
+
+
+def _warn_no_more() -> None:
+    """Leave it to the first worker to warn of what all of them meet."""
+    logging.getLogger("regoal").setLevel(logging.ERROR)
 
 
 def _silent(news: str | Progress) -> None:
@@ -127,6 +136,7 @@ def _prepared(settings: RunSettings, inputs: Inputs, tell: Tell, workers: Worker
     )
     run = _Run(settings, inputs.schema, inputs.validation, training, tell)
     checkpoint = workers.gather(run.open_folder(inputs) if run.first else None)[0]
+    tell(str(settings))
     if checkpoint is not None:
         checkpoint.restore(training)
         run.standing = Standing.from_json(checkpoint.record, str(checkpoint.path))

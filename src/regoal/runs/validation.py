@@ -5,7 +5,7 @@ plans in total; of equal ones a random one.
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, fields
 from functools import partial
 
@@ -13,9 +13,9 @@ import numpy as np
 
 from regoal.config import TrainConfig
 from regoal.distributed.collectives import ALONE, Workers
-from regoal.errors import UsageError
+from regoal.errors import RegoalError, UsageError
 from regoal.evaluation.execution import execute
-from regoal.evaluation.process_pool import execute_side_by_side, most_processes
+from regoal.evaluation.process_pool import Ended, execute_side_by_side, most_processes
 from regoal.networks.encoder import Encoder
 from regoal.networks.q_network import QNetwork
 from regoal.networks.tensor_file import Facts
@@ -75,8 +75,8 @@ def validate(
     of the problems is run first, with all that are as small as the smallest, and the validation
     ends there if the policy solves none of it, or can no longer solve `best` problems. Tasks and
     encoder are used once, so that their many states are not kept. Every worker takes its part of
-    both, and all get the result of all; where `stop` ended it for one it is None for all, and the
-    fault of a problem is raised by all.
+    both, and all get the result of all; where `stop` ended it for one it is None for all. A fault
+    ends the part of the worker that meets it, and is then raised by all.
     """
     by_size = sorted(tasks, key=lambda task: len(task.objects))
     encoder = Encoder(network.relations, remember=2_000_000)
@@ -90,12 +90,12 @@ def validate(
     )
     for part in (range(first), range(first, len(tasks))):
         mine = [by_size[i].renewed() for i in part[workers.rank :: workers.count]]
-        done = [x for _, x in execute_side_by_side(run, mine, processes=processes, stop=stop)]
-        faults = [x.fault for x in done if x.outcome is Outcome.ERROR and x.fault]
-        solved = [len(x.actions) for x in done if x.outcome is Outcome.SOLVED]
-        found = workers.gather((len(done), solved, faults))
-        if met := [fault for *_, theirs in found for fault in theirs]:
-            raise met[0]
+        found = workers.gather(
+            _part_done(execute_side_by_side(run, mine, processes=processes, stop=stop))
+        )
+        for *_, fault in found:
+            if fault is not None:
+                raise fault
         if sum(ended for ended, _, _ in found) < len(part):
             return None
         tried += len(part)
@@ -103,6 +103,23 @@ def validate(
         if not plans or len(plans) + len(tasks) - tried < best:
             break
     return Validation(episode, len(plans), len(tasks), sum(plans), tried)
+
+
+def _part_done(
+    results: Iterator[tuple[Task, Ended]],
+) -> tuple[int, list[int], RegoalError | MemoryError | None]:
+    """How many problems ended, the plans' lengths, and the first fault, which ends the rest."""
+    ended = 0
+    solved: list[int] = []
+    try:
+        for _, result in results:
+            if result.outcome is Outcome.ERROR and result.fault:
+                return ended, solved, result.fault
+            ended += 1
+            solved += [len(result.actions)] if result.outcome is Outcome.SOLVED else []
+    except (RegoalError, MemoryError) as error:
+        return ended, solved, error
+    return ended, solved, None
 
 
 def policy_rounds(config: TrainConfig) -> int:

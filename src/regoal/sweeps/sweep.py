@@ -42,7 +42,7 @@ from regoal.records.run_record import (
 from regoal.system.files import read_bytes
 from regoal.system.processes import Processes
 from regoal.system.threads import MOST_THREADS
-from regoal.system.units import duration_text
+from regoal.system.units import duration_text, number_text
 
 MOST_MINUTES = 10**6
 SPLITS = ("train", "validation", "test")
@@ -173,7 +173,7 @@ def _check_values(path: Path, values: Mapping[str, Any]) -> None:
         _check_override(path, PRESETS[values["preset"]], name, value)
     minutes = values["budget_minutes"]
     if not 0 < minutes <= MOST_MINUTES:
-        raise UsageError(f"{path}: budget_minutes lies above 0, at most at {MOST_MINUTES:g}.")
+        raise UsageError(f"{path}: budget_minutes lies above 0, at most at {MOST_MINUTES}.")
 
 
 def _check_override(path: Path, config: TrainConfig, name: str, value: object) -> None:
@@ -352,7 +352,7 @@ def _training(sweep: Sweep, setting: RunSetting) -> list[str]:
     words = ["train", f"{train}/domain.pddl", "--problems", train, "--validation", validation]
     words += ["--hindsight", setting.hindsight, "--seed", str(setting.seed)]
     words += ["--name", setting.domain, "--preset", setting.preset]
-    words += ["--budget", f"{setting.budget_minutes:g}m"]
+    words += ["--budget", f"{number_text(float(setting.budget_minutes))}m"]
     words += [word for item in sorted(setting.overrides.items()) for word in _option(*item)]
     return [*words, "--out", str(sweep.folder(setting)), "--resume"]
 

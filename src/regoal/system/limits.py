@@ -8,6 +8,7 @@ import sys
 import time
 
 from regoal.errors import EXIT_MEMORY, EXIT_TIME, UsageError
+from regoal.system.units import number_text
 
 MIB = 1024 * 1024
 LEAST_MIB = 512
@@ -37,7 +38,9 @@ def supervised(*, seconds: float, mib: float) -> int | None:
     `UsageError` for too small a memory limit. To be called before there are threads.
     """
     if mib < LEAST_MIB:
-        raise UsageError(f"The memory limit must be at least {LEAST_MIB} MiB, got {mib:g}.")
+        raise UsageError(
+            f"The memory limit must be at least {LEAST_MIB} MiB, got {number_text(mib)}."
+        )
     if math.isinf(seconds) and math.isinf(mib):
         return None
     sys.stdout.flush()

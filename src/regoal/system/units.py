@@ -1,7 +1,8 @@
-"""Durations and memory sizes as people write them on a command line: 90s, 10m, 2h; 500M, 8G."""
+"""Numbers as text: durations and memory sizes (90s, 10m, 2h; 500M, 8G), costs."""
 
 import math
 import re
+from decimal import Decimal
 
 from regoal.errors import UsageError
 
@@ -42,6 +43,15 @@ def duration_text(value: float) -> str:
     minutes, rest = divmod(round(value), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
+
+
+def number_text(value: float) -> str:
+    """A number whole, for people and programs to read: every digit, and no exponent.
+
+    >>> number_text(1234567.0), number_text(2.5), number_text(1e-7)
+    ('1234567', '2.5', '0.0000001')
+    """
+    return str(int(value)) if value.is_integer() else format(Decimal(repr(value)), "f")
 
 
 def _quantity(text: str, units: dict[str, int], what: str) -> float:

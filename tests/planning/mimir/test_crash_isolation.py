@@ -4,7 +4,8 @@ import signal
 import pymimir
 import pytest
 
-from regoal import cli
+from regoal.errors import PddlError
+from regoal.planning import task
 from regoal.planning.mimir import crash_isolation as trial
 
 DOMAIN = "(define (domain d) (:predicates (p)) (:action a :effect (p)))"
@@ -29,16 +30,24 @@ def test_without_processes_nothing_is_tried(monkeypatch):
     assert trial.crash_of(lambda: os.kill(os.getpid(), signal.SIGSEGV)) == ""
 
 
+def test_only_larger_texts_than_were_tried_get_a_copy(tmp_path, monkeypatch):
+    (tmp_path / "domain.pddl").write_text(DOMAIN)
+    tried = []
+    monkeypatch.setattr(task, "crash_of", lambda make: tried.append(make) or "")
+    domain = task.load_domain(tmp_path / "domain.pddl")
+    assert not tried
+    monkeypatch.setattr(task, "LARGEST_TRIED", len(domain.text.text) - 1)
+    task.load_domain(tmp_path / "domain.pddl")
+    assert len(tried) == 1
+
+
 @pytest.mark.parametrize("kind", ["Domain", "Problem"])
-def test_a_crash_of_the_library_is_an_error_that_names_the_file(
-    tmp_path, monkeypatch, capsys, kind
-):
-    files = {"domain.pddl": DOMAIN, "problem.pddl": PROBLEM, "plan": "(a)\n"}
-    for name, text in files.items():
-        (tmp_path / name).write_text(text)
-    words = ["validate", *(str(tmp_path / name) for name in files)]
-    assert cli.run(words) == 0
+def test_a_crash_of_the_library_is_an_error_that_names_the_file(tmp_path, monkeypatch, kind):
+    domain, problem = tmp_path / "domain.pddl", tmp_path / "problem.pddl"
+    domain.write_text(DOMAIN)
+    problem.write_text(PROBLEM)
+    monkeypatch.setattr(task, "LARGEST_TRIED", 0)
     monkeypatch.setattr(pymimir, kind, lambda *_: os.kill(os.getpid(), signal.SIGSEGV))
-    assert cli.run(words) == 31
-    told = capsys.readouterr().err
-    assert f"{kind.lower()}.pddl: the PDDL library crashes on this file (SIGSEGV)" in told
+    told = rf"{kind.lower()}\.pddl: the PDDL library crashes on this file \(SIGSEGV\)"
+    with pytest.raises(PddlError, match=told):
+        task.load_task(task.load_domain(domain), problem)

@@ -39,6 +39,7 @@ from regoal.planning.pddl.types import (
     parents_of,
     typed_list,
     variables,
+    warn_of_empty_group,
 )
 
 _ONCE = (":requirements", ":types", ":constants", ":predicates", ":functions")
@@ -183,6 +184,7 @@ def _functions(nodes: Iterable[Node], types: Above) -> dict[str, tuple[Types, ..
     `(total-cost)` is known without being declared.
     """
     plain: list[Node] = []
+    typed = 0
     rest = iter(nodes)
     for node in rest:
         if isinstance(node, Form):
@@ -191,6 +193,9 @@ def _functions(nodes: Iterable[Node], types: Above) -> dict[str, tuple[Types, ..
         kind = next(rest, None) if node.text == "-" else node
         if kind is None or shown(kind) != "number":
             raise unsupported(node, "functions that do not give numbers (object fluents).")
+        if len(plain) == typed:
+            warn_of_empty_group(node, kind)
+        typed = len(plain)
     functions: dict[str, tuple[Types, ...]] = {}
     for node, name, of in _declarations(plain, "function", types):
         if name in functions:
@@ -226,6 +231,10 @@ def _action_parts(section: Form, name: str) -> dict[str, Node]:
     rest = iter(section.items[2:])
     for key in rest:
         word = shown(key)
+        if word == ":vars":
+            raise unsupported(
+                key, f":vars (PDDL 1.2) in action {name}; list these variables in :parameters."
+            )
         if word not in known:
             hint = suggestion(word, known) or f" Known are {', '.join(known)}."
             raise bad(key, f"'{word}' cannot stand in action {name}.{hint}")
@@ -244,6 +253,12 @@ def _rule(section: Form, symbols: Symbols) -> Derived:
             section, f"expected (:derived (PREDICATE ?x ...) CONDITION), not {shown(section)}."
         )
     name, declared = head(section.items[1]), symbols.predicates
+    if name in KEYWORDS:
+        raise bad(
+            section.items[1],
+            f"{shown(section.items[1])} cannot be derived; a rule derives one atom, "
+            "(PREDICATE ?x ...), and negation belongs in its condition.",
+        )
     if name not in declared:
         hint = suggestion(name, declared) or " Declare it in (:predicates ...)."
         raise bad(section, f"there is no predicate '{name}' to derive.{hint}")

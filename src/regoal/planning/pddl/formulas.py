@@ -9,7 +9,17 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from regoal.planning.goals import Atom
-from regoal.planning.pddl.syntax import Form, Node, Word, bad, head, shown, suggestion, unsupported
+from regoal.planning.pddl.syntax import (
+    Form,
+    Node,
+    Word,
+    bad,
+    head,
+    shown,
+    suggestion,
+    unsupported,
+    warn,
+)
 from regoal.planning.pddl.types import Above, Types, variables
 
 KEYWORDS = frozenset(("and", "or", "not", "imply", "forall", "exists", "when", "="))
@@ -189,6 +199,8 @@ def condition(node: Node, scope: Scope, positive: bool = True) -> Formula:
     if isinstance(node, Word):
         raise bad(node, f"expected a condition in brackets here, not '{node.text}'.")
     word, parts = head(node), node.items[1:]
+    if word == "or" and not parts:
+        warn(node, "empty or", f"an 'or' of nothing never holds (in {scope.place}).")
     if word in ("and", "or") or not node.items:
         connective = "and" if (word != "or") == positive else "or"
         return Junction(connective, tuple(condition(part, scope, positive) for part in parts))

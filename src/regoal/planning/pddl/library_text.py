@@ -10,7 +10,8 @@ predicates told apart by name.
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from itertools import count
+from itertools import count, groupby
+from operator import itemgetter
 from pathlib import Path
 
 from regoal.planning.goals import Goal
@@ -131,6 +132,24 @@ def _safe_names(names: Iterable[str], prefix: str, taken: Iterable[str] = ()) ->
     return {name: safe[name] for name in names}
 
 
+MAX_GROUPS = 1000
+"""Most groups of a typed list that keep their order."""
+
+
+def _typed_groups(pairs: Iterable[tuple[str, str]]) -> Iterator[str]:
+    """Names and types as the groups of a typed list, e.g. `a b - room`.
+
+    The parser reads a group inside the one before, so that thousands of them overflow its stack.
+    Where there are many, all names of a type come together.
+    """
+    listed = list(pairs)
+    groups = [(of, [name for name, _ in some]) for of, some in groupby(listed, itemgetter(1))]
+    if len(groups) > MAX_GROUPS:
+        listed.sort(key=itemgetter(1))
+        groups = [(of, [name for name, _ in some]) for of, some in groupby(listed, itemgetter(1))]
+    return (f"{' '.join(names)} - {of}" for of, names in groups)
+
+
 @dataclass
 class _Printer:
     """Prints one file for the parser; `unions` collects what `either` asked for."""
@@ -176,13 +195,15 @@ class _Printer:
         return "\n".join(["(define (problem p)", *sections]) + ")\n"
 
     def _type_lines(self) -> Iterator[str]:
-        for name, parents in self.domain.parents.items():
-            for parent in parents:
-                yield f"{self.types[name]} - {self.types.get(parent, parent)}"
+        pairs = [
+            (self.types[name], self.types.get(parent, parent))
+            for name, parents in self.domain.parents.items()
+            for parent in parents
+        ]
         for members, union in self.unions.items():
-            yield f"{union} - object"
-            for member in members:
-                yield f"{self.types[member]} - {union}"
+            pairs.append((union, "object"))
+            pairs += [(self.types[member], union) for member in members]
+        yield from _typed_groups(pairs)
 
     def _declarations(self) -> Iterator[str]:
         arities = {name: len(types) for name, types in self.domain.symbols.predicates.items()}
@@ -194,7 +215,8 @@ class _Printer:
         return self.predicates.get(name) or name.strip("<>").replace(" ", "-")
 
     def _objects(self, objects: Mapping[str, str]) -> str:
-        return "".join(f" {self.objects[o]} - {self._type((t,))}" for o, t in objects.items())
+        typed = ((self.objects[o], self._type((t,))) for o, t in objects.items())
+        return "".join(f" {group}" for group in _typed_groups(typed))
 
     def _type(self, types: Types) -> str:
         if len(types) > 1:

@@ -1,19 +1,21 @@
 """PDDL files as nested brackets: encodings, words, lines. What the words mean is checked elsewhere.
 
-Errors raised here and by the other `pddl_*` modules begin with the line; `naming` puts the
+Errors raised here and by the other modules of this package begin with the line; `naming` puts the
 file in front.
 """
 
+import logging
 import re
 import unicodedata
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from difflib import get_close_matches
 from pathlib import Path
 from typing import NamedTuple
 
-from regoal.errors import PddlError, RegoalError, UnsupportedPddlError, UsageError
-from regoal.system.files import read_bytes
+from regoal.errors import PddlError, RegoalError, UnsupportedPddlError
+from regoal.planning.text import is_undecoded, read_text
 
 MAX_WORD = 1000
 """Most characters of a name; messages name names."""
@@ -58,13 +60,34 @@ def suggestion(name: str, known: Iterable[str]) -> str:
     return f" Did you mean '{near[0]}'?" if near else ""
 
 
+_log = logging.getLogger(__name__)
+_warned: ContextVar[dict[str, list[str]] | None] = ContextVar("warned", default=None)
+
+
 @contextmanager
 def naming(path: Path) -> Iterator[None]:
-    """Put the file's name in front of every error of regoal's own raised inside."""
+    """Put the file's name in front of every error of regoal's own raised inside, and of warnings.
+
+    Of each kind of warning a file gets one line.
+    """
+    found: dict[str, list[str]] = {}
+    token = _warned.set(found)
     try:
         yield
     except RegoalError as error:
         raise type(error)(f"{path}, {error}") from error
+    finally:
+        _warned.reset(token)
+    for first, *others in found.values():
+        more = f" (and in {len(others)} more place{'s' * (len(others) > 1)})" if others else ""
+        _log.warning("warning: %s, %s%s", path, first, more)
+
+
+def warn(where: Node, kind: str, message: str) -> None:
+    """Tell the user, once a file and `kind`, what is odd at a word or bracket, but read."""
+    found = _warned.get()
+    if found is not None:
+        found.setdefault(kind, []).append(f"line {where.line}: {message}")
 
 
 def head(node: Node) -> str:
@@ -86,42 +109,6 @@ def shorten(text: str) -> str:
 
 def _shown(node: Node) -> str:
     return node.text if isinstance(node, Word) else f"({' '.join(map(_shown, node.items))})"
-
-
-def read_text(path: Path) -> str:
-    """The text of a file, with `\\n` line ends; bytes that are not UTF-8 become lone surrogates.
-
-    Raises `UsageError` where there is no readable file, `PddlError` where it holds no text.
-    """
-    try:
-        data = read_bytes(path)
-    except IsADirectoryError:
-        raise UsageError(f"{path} is a folder; give a PDDL file.") from None
-    except FileNotFoundError:
-        raise UsageError(f"{path}: there is no such file; check the path.") from None
-    except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or error
-        raise UsageError(f"{path} cannot be read: {reason}.") from error
-    if (at := data.find(b"\0")) >= 0 and not _looks_like_utf16(data):
-        raise PddlError(
-            f"{path}, line {data.count(10, 0, at) + 1}: a NUL byte stands here; remove it, "
-            "or give a text file."
-        )
-    if _looks_like_utf16(data):
-        raise PddlError(
-            f"{path} is not UTF-8 text (UTF-16 or UTF-32, or no text at all); save it as UTF-8, "
-            "e.g. with `iconv -f UTF-16 -t UTF-8`."
-        )
-    text = data.decode("utf-8", errors="surrogateescape").removeprefix("\N{BYTE ORDER MARK}")
-    if not text.isascii():
-        text = unicodedata.normalize("NFC", text)
-    return text.replace("\r\n", "\n").replace("\r", "\n")
-
-
-def _looks_like_utf16(data: bytes) -> bool:
-    """Whether it has the mark of UTF-16, or every other byte at its beginning is NUL."""
-    start = data[:200]
-    return data[:2] in (b"\xff\xfe", b"\xfe\xff") or 3 * start.count(0) > len(start)
 
 
 def parse(text: str) -> tuple[Form, ...]:
@@ -167,7 +154,7 @@ def _tokens(text: str) -> Iterator[tuple[str, int]]:
 
 
 def _odd_character(character: str) -> str:
-    if "\udc80" <= character <= "\udcff":
+    if is_undecoded(character):
         return "a byte that is not UTF-8 stands in a name; save the file as UTF-8."
     name = unicodedata.name(character, "a control character")
     printable = f"'{character}' " if character.isprintable() else ""

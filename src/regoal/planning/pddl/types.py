@@ -2,10 +2,26 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from regoal.planning.pddl.syntax import Form, Node, Word, bad, head, shown, suggestion, unsupported
+from regoal.planning.pddl.syntax import (
+    Form,
+    Node,
+    Word,
+    bad,
+    head,
+    shown,
+    suggestion,
+    unsupported,
+    warn,
+)
 
 Types = tuple[str, ...]
 """Types of which one must hold, sorted: more than one only where the file says `either`."""
+
+MAX_TYPES = 2000
+"""Most types of a domain and most variables of a list.
+
+The PDDL library reads a typed list group inside group, and thousands of them overflow its stack.
+"""
 
 Above = Mapping[str, frozenset[str]]
 """Each type with itself and all types above it; `object` is above all."""
@@ -25,7 +41,8 @@ def name_of(node: Node, what: str) -> str:
 def typed_list(nodes: Iterable[Node]) -> Iterator[tuple[Word, tuple[Word, ...] | None]]:
     """The words of a list such as `a b - t c`, each with the words of its type.
 
-    The type is None where none is written and has several words where it is an `either`.
+    The type is None where none is written and has several words where it is an `either`. A type
+    without names before it, as in `a - t - t`, is passed over with a warning.
     """
     waiting: list[Word] = []
     rest = iter(nodes)
@@ -35,15 +52,20 @@ def typed_list(nodes: Iterable[Node]) -> Iterator[tuple[Word, tuple[Word, ...] |
         if node.text != "-":
             waiting.append(node)
             continue
-        if not waiting:
-            raise bad(node, "no name stands before this '-'.")
         kind = next(rest, None)
         if kind is None:
             raise bad(node, "no type follows this '-'.")
         words = _type_words(kind)
+        if not waiting:
+            warn_of_empty_group(node, kind)
         yield from ((word, words) for word in waiting)
         waiting = []
     yield from ((word, None) for word in waiting)
+
+
+def warn_of_empty_group(dash: Node, kind: Node) -> None:
+    """Tell that a typed list has a type at `dash` that no name stands before."""
+    warn(dash, "empty group", f"no name stands before '- {shown(kind)}'; it is passed over.")
 
 
 def _type_words(kind: Node) -> tuple[Word, ...]:
@@ -67,6 +89,8 @@ def variables(node: Node, types: Above, place: str) -> list[tuple[Word, Types]]:
         if word.text[0] != "?" or word.text == "?":
             raise bad(word, f"'{word.text}' in {place} is no variable; variables begin with '?'.")
         listed.append((word, known_types(kind, types)))
+    if len(listed) > MAX_TYPES:
+        raise unsupported(node, f"more than {MAX_TYPES} variables in one list ({place}).")
     return listed
 
 
@@ -122,6 +146,8 @@ def parents_of(nodes: Iterable[Node]) -> dict[str, tuple[str, ...]]:
         parents[name] = older if above in older else (*older, above)
         if above != "object":
             parents.setdefault(above, ())
+        if len(parents) > MAX_TYPES:
+            raise unsupported(word, f"more than {MAX_TYPES} types.")
     return {name: above or ("object",) for name, above in parents.items()}
 
 

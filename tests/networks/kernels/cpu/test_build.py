@@ -98,6 +98,21 @@ def test_an_empty_cache_variable_counts_as_none(rebuilt, tmp_path):
 
 
 @needs_kernel
+@pytest.mark.parametrize(
+    "harm", [lambda data: data[: len(data) // 2], lambda data: b"?" + data[1:]]
+)
+def test_a_kernel_that_was_cut_short_or_changed_is_built_again(rebuilt, tmp_path, harm):
+    assert kernel_build.library(False) is not None
+    [kernel] = (tmp_path / "regoal").iterdir()
+    whole = kernel.read_bytes()
+    kernel.unlink()  # what is loaded keeps its file
+    kernel.write_bytes(harm(whole))
+    kernel_build.library.cache_clear()
+    assert kernel_build.library(False) is not None
+    assert kernel_build._is_whole(kernel)
+
+
+@needs_kernel
 def test_built_once(rebuilt):
     assert kernel_build.library(False) is not None
     kernel_build.library.cache_clear()

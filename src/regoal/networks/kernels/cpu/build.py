@@ -52,18 +52,33 @@ def _reason(error: Exception) -> str:
 def _load(compiler: str, flags: Sequence[str]) -> ctypes.CDLL:
     """The kernel in the user's cache, built if it is not there.
 
-    Where the cache cannot be written or read, one for this process alone.
+    One that a full disk or a crash has cut short would end this process by a signal, so that only a
+    whole one is loaded. Where the cache cannot be written or read, one for this process alone.
     """
     try:
         path = _cache() / f"kernel-{_identity(compiler, flags)}.so"
-        if not path.exists():
+        if not _is_whole(path):
             path.parent.mkdir(parents=True, exist_ok=True)
             with tempfile.TemporaryDirectory(dir=path.parent) as folder:
-                _build(compiler, flags, folder).replace(path)
+                _sealed(_build(compiler, flags, folder)).replace(path)
         return ctypes.CDLL(str(path))
     except (OSError, RuntimeError):  # the latter where there is no home
         with tempfile.TemporaryDirectory() as folder:
             return ctypes.CDLL(str(_build(compiler, flags, folder)))
+
+
+def _sealed(path: Path) -> Path:
+    """The file with its SHA-256 behind its end, which the loader of libraries ignores."""
+    data = path.read_bytes()
+    path.write_bytes(data + hashlib.sha256(data).digest())
+    return path
+
+
+def _is_whole(path: Path) -> bool:
+    """Whether `path` is there as `_sealed` left it."""
+    data = path.read_bytes() if path.exists() else b""
+    end = len(data) - hashlib.sha256().digest_size
+    return end > 0 and hashlib.sha256(data[:end]).digest() == data[end:]
 
 
 def _cache() -> Path:
