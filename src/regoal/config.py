@@ -127,6 +127,10 @@ class TrainConfig:
     """Episodes between two validations (not in the paper)."""
     validation_steps: int = 300
     """Most actions for a validation problem (not in the paper; its test limit is 1000)."""
+    validation_noise: float = 0.0
+    """Standard deviation of the noise on Q-values, in steps, with which a policy is validated once
+    more; of equally good policies the one that bears it better is kept. 0 does without (not in the
+    paper; docs: Deviations)."""
     patience: int = 5
     """Training ends when this many validations in a row were complete and found no better policy;
     0 never ends early (not in the paper)."""
@@ -158,6 +162,7 @@ POSITIVE = (
 )  # fmt: skip
 NOT_NEGATIVE = (
     "priority_exponent", "priority_weight", "gradient_norm", "patience", "policy_layers",
+    "validation_noise",
 )  # fmt: skip
 
 PAPER = TrainConfig()
@@ -172,6 +177,7 @@ LAPTOP = TrainConfig(
     bound_targets=True,
     replay_capacity=5000,
     average=0.98,
+    validation_noise=2.0,
     patience=3,
 )
 """For two CPU cores: fewer layers, a faster cooling, and what steadies learning; found on training

@@ -502,3 +502,15 @@ def test_the_time_limit_and_a_stop_hold_while_actions_are_listed(
         )
     )
     assert [x.outcome for x in found] == ([Outcome.TIME_LIMIT, Outcome.SOLVED] if ends else [])
+
+
+def test_noise_changes_choices_and_is_the_same_in_every_run(tasks, encoders):
+    # Values lie 1 apart: noise of 0.01 changes no choice, noise of 100 nearly all.
+    task = tasks["blocks"]["tower"]
+    best = ["(pick-up b3)", "(stack b3 b4)", "(pick-up b2)", "(stack b2 b3)", "(pick-up b1)"]
+
+    def choices(noise):
+        return plan(run(task, encoders["blocks"], *best, max_steps=5, noise=noise))
+
+    assert choices(0.01) == choices(0.0) == best
+    assert choices(100.0) == choices(100.0) != best

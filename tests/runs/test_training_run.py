@@ -259,6 +259,15 @@ def test_the_best_policy_solves_most_then_has_the_shortest_plans():
         Standing.from_json({"best": None})
 
 
+def test_of_policies_that_solve_equally_many_the_robust_one_is_kept():
+    # Tenths of 20 problems: 17 and 16 with noise are equally robust, 18 is more, 15 is less.
+    rng, standing = np.random.default_rng(0), Standing()
+    results = [(16, 90, True), (17, 95, False), (18, 99, True), (15, 50, False), (19, 98, True)]
+    for episode, (robust, length, kept) in enumerate(results, start=1):
+        validation = Validation(episode, 20, 20, length, 20, robust)
+        assert standing.judge(validation, rng) is kept
+
+
 @pytest.mark.parametrize("loss", [float("nan"), float("inf")])
 def test_a_diverging_run_stops_and_keeps_its_policy(files, tmp_path, monkeypatch, loss):
     updates, real = [], Learner.update

@@ -15,15 +15,19 @@ from regoal.runs.validation import validate
 
 @pytest.fixture
 def problems(monkeypatch):
-    """Makes problems with 1, 2, 3, ... objects; those whose size is in `solvable` are solved."""
+    """Makes problems with 1, 2, 3, ... objects; those whose size is in `solvable` are solved.
 
-    def make(count, solvable):
+    With noise only those up to size `with_noise` are.
+    """
+
+    def make(count, solvable, with_noise=99):
         tried = []
 
-        def execute(network, encoder, tasks, **options):
+        def execute(network, encoder, tasks, *, noise, **options):
             for task in tasks:
                 tried.append(len(task.objects))
                 solved = len(task.objects) in solvable
+                solved = solved and (not noise or len(task.objects) <= with_noise)
                 yield SimpleNamespace(
                     task=task,
                     actions=[GroundAction("go", ())] * len(task.objects),
@@ -44,9 +48,10 @@ def problems(monkeypatch):
     return make
 
 
-def run(tasks, best=0):
+def run(tasks, best=0, noise=0.0):
     network = SimpleNamespace(relations=())
-    return validate(7, network, tasks, LAPTOP, lambda: False, best)
+    config = replace(LAPTOP, validation_noise=noise)
+    return validate(7, network, tasks, config, lambda: False, best)
 
 
 def test_every_problem_is_run_where_the_policy_may_become_the_best(problems):
@@ -73,6 +78,17 @@ def test_all_the_others_are_run_together(problems):
     tasks, tried = problems(9, solvable={1, 2, 3})
     assert run(tasks, best=7).tried == 9
     assert tried == [1, 2, 3, 4, 5, 6, 7, 8, 9]
+
+
+def test_a_policy_that_may_become_the_best_is_run_with_noise_too(problems):
+    tasks, tried = problems(8, solvable={1, 2, 3, 8}, with_noise=2)
+    found = run(tasks, best=4, noise=2.0)
+    assert found == selection.Validation(7, 4, 8, 1 + 2 + 3 + 8, 8, robust=2)
+    assert tried == [1, 2, 3, 4, 5, 6, 7, 8] * 2
+    assert str(found) == "4/8 solved, 2 with noise, 14 actions in all"
+    tried.clear()
+    assert run(tasks, best=5, noise=2.0).robust == 0
+    assert tried == [1, 2, 3, 4, 5, 6, 7, 8]
 
 
 @pytest.mark.parametrize(("policy_layers", "layers"), [(0, LAPTOP.layers), (70, 70)])

@@ -12,6 +12,7 @@ from heapq import merge
 from itertools import groupby
 
 import numpy as np
+import torch
 from torch import Tensor
 
 from regoal.errors import RegoalError, TooWideError, lacks_memory
@@ -54,6 +55,8 @@ class Execution:
     task: Task
     visited: Visited
     time_limit_s: float = math.inf
+    noise: float = 0.0
+    """Standard deviation of what is added to every Q-value, drawn anew in each step."""
     state: State = field(init=False)
     visits: Counter[State] = field(init=False)
     actions: list[GroundAction] = field(default_factory=list)
@@ -76,6 +79,7 @@ class Execution:
     def __post_init__(self) -> None:
         self.state = self.task.initial_state
         self.visits = Counter([self.state])
+        self._rng = np.random.default_rng(self.task.salt)  # the same for every order of the tasks
         if self.state.satisfies(self.task.goal):
             self.end(Outcome.SOLVED)
 
@@ -146,6 +150,10 @@ class Execution:
         `applicable` are those of the input. An action over representatives stands for all that
         equal it.
         """
+        if self.noise:
+            q_values = q_values + self.noise * torch.from_numpy(
+                self._rng.normal(size=len(q_values))
+            )
         chosen = self._best(applicable, q_values)
         if chosen is None:
             self.end(Outcome.DEAD_END)
@@ -238,6 +246,7 @@ def execute(  # noqa: PLR0913 - all but three by keyword
     visited: Visited = Visited.EXCLUDED,
     batch_bytes: int = BATCH_BYTES,
     time_limit_s: float = math.inf,
+    noise: float = 0.0,
     stop: Callable[[], bool] = lambda: False,
 ) -> Iterator[Execution]:
     """Run every task to its end; yields each as it ends, in the order of ending.
@@ -247,11 +256,12 @@ def execute(  # noqa: PLR0913 - all but three by keyword
     left to the end, where nothing fills the batch, and what does not fit shows at once. Where
     memory runs out nevertheless, halves of the batch are tried; a problem that does not fit alone
     ends, and the others go on. `time_limit_s` counts wall-clock seconds from the start of each
-    problem to its end. `stop` is asked before every step and while a state with many actions
-    is prepared; when true, what is unfinished is not yielded.
+    problem to its end. `noise` is the standard deviation of what is added to every Q-value; it
+    shows how much error a policy's choices survive. `stop` is asked before every step and while a
+    state with many actions is prepared; when true, what is unfinished is not yielded.
     """
     largest = sorted(tasks, key=lambda task: -len(task.objects))
-    waiting = deque(Execution(task, visited, time_limit_s) for task in largest)
+    waiting = deque(Execution(task, visited, time_limit_s, noise) for task in largest)
     memory = _Memory(encoder, network.layout.size, batch_bytes)
     active: list[Execution] = []
     while waiting or active:
