@@ -276,7 +276,7 @@ def test_train_leaves_a_run_and_goes_on_only_when_asked(run_folder, capsys):
     assert regoal(*words, "--resume") == 0
     said = capsys.readouterr().out
     assert "all episodes are done after 2 episodes" in said
-    assert "best policy, on validation 1/1 solved, 4 actions in all: " in said
+    assert "best policy, on validation 1/1 solved, 1 with noise, 4 actions in all: " in said
     assert json.loads((run_folder / "config.json").read_text())["domain"] == "lamps"
 
 

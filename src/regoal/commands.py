@@ -107,11 +107,11 @@ class Train:
     """The domain file."""
     problems: Path
     """The folder with the training problems, small ones among them."""
-    validation: Path
-    """The folder with the validation problems, larger than those for training: they choose the
-    best policy."""
     out: Path
     """The run folder: configuration, records, the best policy, the checkpoint."""
+    validation: Path | None = None
+    """The folder with the validation problems, larger than those for training: they choose the
+    best policy. Without it the largest of --problems are held out for that."""
     preset: Literal["laptop", "paper"] = "laptop"
     """laptop: minutes on two CPU cores; paper: the paper's numbers."""
     budget: Duration = math.inf

@@ -12,6 +12,11 @@ from regoal.planning.task import Domain, Task, load_domain, load_task
 from regoal.system.files import read_bytes
 
 MOST_NAMES = 5
+HELD_OUT = 0.2
+"""The share of the problems that choose the policy if there are no others for that."""
+MOST_HELD_OUT = 20
+FEW = 10
+"""With fewer problems to choose by, a complete validation promises little."""
 
 
 @dataclass(frozen=True)
@@ -34,15 +39,16 @@ class Inputs:
 
 
 def read_inputs(
-    domain: Path, problems: Path, validation: Path, tell: Callable[[str], None]
+    domain: Path, problems: Path, validation: Path | None, tell: Callable[[str], None]
 ) -> Inputs:
     """Read everything; problems come in natural order.
 
-    Raises as `load_task` does, and `UsageError` where there is nothing to learn from.
+    Without `validation`, the largest problems are held out for it, which `tell` says. Raises as
+    `load_task` does, and `UsageError` where there is nothing to learn from.
     """
     read = load_domain(domain)
     tasks = [load_task(read, path) for path in problem_files(problems)]
-    tests = [load_task(read, path) for path in problem_files(validation)]
+    tests = [load_task(read, path) for path in problem_files(validation)] if validation else []
     kept = [task for task in tasks if not task.initial_state.satisfies(task.goal)]
     if not kept:
         raise UsageError(
@@ -53,7 +59,45 @@ def read_inputs(
         names = ", ".join(left_out[:MOST_NAMES])
         more = " and others" if len(left_out) > MOST_NAMES else ""
         tell(f"left out of training, as their goals hold initially: {names}{more}")
+    if validation is None:
+        kept, tests = hold_out(kept)
+        tell(_held_out(kept, tests))
     return Inputs(read, schema_of(read), kept, tests)
+
+
+def hold_out(tasks: Sequence[Task]) -> tuple[list[Task], list[Task]]:
+    """Split tasks into those to learn from and the largest fifth, at most 20, for the choice.
+
+    Both keep their order; of equally large tasks the later ones are held out. A single task is in
+    both.
+    """
+    if len(tasks) == 1:
+        return list(tasks), list(tasks)
+    count = min(MOST_HELD_OUT, max(1, round(HELD_OUT * len(tasks))))
+    by_size = sorted(range(len(tasks)), key=lambda i: len(tasks[i].objects))
+    largest = set(by_size[-count:])
+    return (
+        [task for i, task in enumerate(tasks) if i not in largest],
+        [task for i, task in enumerate(tasks) if i in largest],
+    )
+
+
+def _held_out(tasks: Sequence[Task], tests: Sequence[Task]) -> str:
+    """What to say about a split, and what it cannot promise."""
+    if len(tasks) == 1 and tests[0] is tasks[0]:
+        return (
+            "there is one problem only: the policy is learnt from it and chosen by it, which says "
+            "nothing of other problems. Give several, of growing size"
+        )
+    names = ", ".join(task.name for task in tests[:MOST_NAMES])
+    more = " and others" if len(tests) > MOST_NAMES else ""
+    said = f"held out to choose the policy by, as the largest: {names}{more}"
+    if len(tests) < FEW:
+        said += (
+            f". So few problems ({len(tests)}) say little of how well a policy carries over; "
+            f"50 problems of growing size are a good number"
+        )
+    return said
 
 
 def _digest(paths: Sequence[Path]) -> str:

@@ -19,8 +19,8 @@ class RunSettings:
     domain: Path
     problems: Path
     """A folder of training problems, or one."""
-    validation: Path
-    """A folder of validation problems, or one."""
+    validation: Path | None
+    """A folder of validation problems, or one; None holds out the largest of the others."""
     out: Path
     """The run folder."""
     config: TrainConfig

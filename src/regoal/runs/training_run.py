@@ -165,7 +165,7 @@ def _config_record(settings: RunSettings, inputs: Inputs, used: JsonObject) -> J
         "paths": {
             "domain": str(settings.domain),
             "problems": str(settings.problems),
-            "validation": str(settings.validation),
+            "validation": settings.validation and str(settings.validation),
         },
         "environment": run_folder.environment() | used,
     }
