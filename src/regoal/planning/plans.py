@@ -13,7 +13,7 @@ from regoal.planning.pddl.domain import parse_domain
 from regoal.planning.pddl.problem import parse_problem
 from regoal.planning.plain.faults import faults
 from regoal.planning.plain.problem import Problem, read_problem
-from regoal.planning.plain.state import State, cost
+from regoal.planning.plain.state import State, cost, room_for_calls
 from regoal.planning.task import Task
 from regoal.planning.text import is_undecoded, read_text
 from regoal.system.files import is_special, write_text_atomically
@@ -160,6 +160,12 @@ def check_plan_file(domain: Path, problem: Path, plan: Path) -> Verdict:
 
 
 def _judge(problem: Problem, path: Path, steps: Sequence[Step]) -> Verdict:
+    with room_for_calls(problem):
+        return _executed(problem, path, steps)
+
+
+def _executed(problem: Problem, path: Path, steps: Sequence[Step]) -> Verdict:
+    """Execute a plan step by step until one cannot be, and look at the goal at the end."""
     state, total, unit_cost = State(problem, problem.initial), 0.0, True
     for number, step in enumerate(steps, start=1):
         fault = _fault(state, step)

@@ -1,9 +1,11 @@
 """The plain evaluator against states, truth and costs worked out by hand."""
 
+import sys
+
 import pytest
 
 from regoal.planning.plain.problem import read_problem, typed_list
-from regoal.planning.plain.state import State, cost, fits
+from regoal.planning.plain.state import State, cost, fits, room_for_calls
 
 DOMAIN = """; a comment (with brackets
 (define (domain Farm) (:requirements :adl :derived-predicates :action-costs)
@@ -226,6 +228,8 @@ def test_a_hundred_strata():
     domain = f"(define (domain s) (:predicates {declared}) (:derived (d0) (p)) {' '.join(rules)})"
     read = read_problem(domain, "(define (problem s) (:init (p)) (:goal (d99)))")
     assert read.levels["d99"] == 99
-    state = State(read, read.initial)
-    assert state.holds(["d98"], {})
-    assert not state.holds(read.goal, {})
+    state, before = State(read, read.initial), sys.getrecursionlimit()
+    with room_for_calls(read):
+        assert state.holds(["d98"], {})
+        assert not state.holds(read.goal, {})
+    assert sys.getrecursionlimit() == before

@@ -1,5 +1,6 @@
 """States of a plain problem: what holds in them, and what actions make of them."""
 
+import contextlib
 import sys
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
@@ -33,6 +34,18 @@ class _Stratum:
     """The fact being looked at."""
 
 
+@contextlib.contextmanager
+def room_for_calls(problem: Problem) -> Iterator[None]:
+    """Let questions about states of this problem nest as deep as its conditions and strata ask."""
+    before = sys.getrecursionlimit()
+    calls = _CALLS * (2 + max(problem.levels.values(), default=0))
+    sys.setrecursionlimit(max(before, calls))
+    try:
+        yield
+    finally:
+        sys.setrecursionlimit(before)
+
+
 class State:
     """The facts that hold. Derived ones are found out as they are asked for."""
 
@@ -42,8 +55,6 @@ class State:
         """What holds, derived facts left out."""
         self._settled: dict[Fact, bool] = {}
         self._open: dict[int, _Stratum] = {}
-        calls = _CALLS * (2 + max(problem.levels.values(), default=0))
-        sys.setrecursionlimit(max(sys.getrecursionlimit(), calls))
 
     def holds(self, condition: Expression, binding: Binding) -> bool:
         """Whether a condition is true with these objects for its free variables."""
