@@ -10,7 +10,7 @@ import numpy as np
 
 from regoal.learning.trajectory import Trajectory
 from regoal.planning.goals import Goal
-from regoal.planning.lifting.lifted_goals import GoalLifter
+from regoal.planning.lifting.goal_lifter import GoalLifter
 from regoal.planning.relaxation import Relaxations, first_dead_end
 from regoal.planning.task import State, Task
 

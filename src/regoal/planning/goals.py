@@ -32,6 +32,12 @@ class Goal:
         """The goal with these literals, in any order."""
         return cls(frozenset(atoms), frozenset(negative))
 
+    @classmethod
+    def of_literals(cls, literals: Iterable[tuple[Atom, bool]]) -> "Goal":
+        """The goal with these literals (atom, positive), in any order."""
+        chosen = list(literals)
+        return cls.of((a for a, sign in chosen if sign), (a for a, sign in chosen if not sign))
+
     def __len__(self) -> int:
         """How many literals the goal has, |g|."""
         return len(self.atoms) + len(self.negative)

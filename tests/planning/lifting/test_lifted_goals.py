@@ -12,13 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from regoal.planning.goals import Atom, Goal
-from regoal.planning.lifting.lifted_goals import (
-    GoalLifter,
-    LiftedGoal,
-    LiftedLiteral,
-    ground,
-    lifted_goals,
-)
+from regoal.planning.lifting.goal_lifter import GoalLifter, ground
+from regoal.planning.lifting.lifted_goals import LiftedGoal, LiftedLiteral, lifted_goals
 
 NO_CONSTANTS: frozenset[str] = frozenset()
 
@@ -397,7 +392,8 @@ def test_answers_do_not_depend_on_what_was_asked_before():
 SCRIPT = """
 import numpy as np
 from regoal.planning.goals import Atom, Goal
-from regoal.planning.lifting.lifted_goals import GoalLifter, lifted_goals
+from regoal.planning.lifting.goal_lifter import GoalLifter
+from regoal.planning.lifting.lifted_goals import lifted_goals
 
 rng = np.random.default_rng(1)
 for _ in range(8):

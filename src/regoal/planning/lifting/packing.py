@@ -5,33 +5,41 @@ object. So they are placed one after another, each taking its objects out of the
 """
 
 import random
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-from regoal.planning.lifting.bounds import Bounds, Component
-from regoal.planning.lifting.embeddings import Form, may_fit
-from regoal.planning.lifting.forms import Bag, FormTable, Move, Moves, exchanged
+from regoal.planning.lifting.bounds import capacity, distinct_positions, largest_in
+from regoal.planning.lifting.embeddings import CanonicalForm, may_fit
+from regoal.planning.lifting.patterns import Component
+from regoal.planning.lifting.placements import (
+    PartCounts,
+    Placement,
+    Placements,
+    all_placements,
+    exchanged,
+    first_placement,
+)
 
 SEARCH_BUDGET = 20_000
 """Search steps for one state, those of the embeddings that it needs included."""
 
-SITUATION_STEPS = 5
-"""Steps that one situation of the search counts for; so a step is about 10 microseconds."""
+NODE_STEPS = 5
+"""Steps that one node of the search counts for; so a step is about 10 microseconds."""
 
 
 class Packing(NamedTuple):
-    """Moves that fit side by side, how many literals they hold, and whether none hold more."""
+    """Placements side by side, how many literals they hold, and whether none hold more."""
 
-    moves: tuple[Move, ...]
+    placements: tuple[Placement, ...]
     size: int
     proven: bool
 
 
-_Path = tuple[Move, "_Path"] | None
+_Path = tuple[Placement, "_Path"] | None
 
 
 class _Node(NamedTuple):
-    """A situation: `copies` of `component` and all later components are still to be placed.
+    """`copies` of `component` and all later components are still to be placed in `parts`.
 
     The next copy takes patterns from `pattern` on (equal components take them in order).
     """
@@ -39,105 +47,66 @@ class _Node(NamedTuple):
     component: int
     copies: int
     pattern: int
-    rest: Bag
+    parts: PartCounts
     size: int = 0
     path: _Path = None
 
 
-class Packer:
-    """Branch and bound over the components of one goal, for any number of states.
+class PackingSearch:
+    """Branch and bound, depth first, large patterns first, in one state.
 
-    Answers depend on the arguments alone, not on what was asked before: what is remembered is
-    charged to the budget as if it were done again.
+    With `size` for a packing of that many literals, a random one with `shuffle`; without `size`
+    for the most. `connected` says that a pattern lies within one connected part of a state.
+    The answer depends on the arguments alone: what is remembered is charged to the budget as if
+    it were done again.
     """
-
-    def __init__(self, components: Sequence[Component], table: FormTable) -> None:
-        self.components = components
-        self.table = table
-        self.bounds = Bounds(components, table)
-
-    def clear(self) -> None:
-        """Forget what was remembered, to save memory."""
-        self.table.clear()
-        self.bounds.clear()
-
-    def largest(self, state: Bag, budget: int = SEARCH_BUDGET) -> Packing:
-        """A packing of the most literals, by depth-first search, large patterns first.
-
-        If that cannot be proven within the budget, perhaps one that was found greedily.
-        """
-        packing = _Search(self, state, budget).run()
-        if packing.proven:
-            return packing
-        other = self._greedy(state)
-        return other if other.size > packing.size else packing
-
-    def of_size(
-        self, state: Bag, size: int, shuffle: random.Random | None, budget: int = SEARCH_BUDGET
-    ) -> Packing:
-        """A packing of `size` literals, a random one with `shuffle`.
-
-        If it is smaller, none was found; there is none if it is proven.
-        """
-        return _Search(self, state, budget, size, shuffle).run()
-
-    def _greedy(self, state: Bag) -> Packing:
-        """Each component in turn where most of it can be grown."""
-        rest, path = state, []
-        for component in self.components:
-            for _ in range(component.copies):
-                grown = [self.table.grown(component.whole, form).found[:1] for form, _ in rest]
-                moves = [move for found in grown for move in found]
-                if not moves:
-                    break
-                move = max(moves, key=lambda move: move.pattern.size)
-                rest = exchanged(rest, move.form, [form for form, _ in move.rest])
-                path.append(move)
-        return Packing(tuple(path), sum(move.pattern.size for move in path), False)
-
-
-class _Search:
-    """One run of branch and bound. Without `size` for the most literals, else for that many."""
 
     def __init__(
         self,
-        packer: Packer,
-        state: Bag,
-        budget: int,
+        components: tuple[Component, ...],
+        state: PartCounts,
+        *,
+        connected: bool,
+        budget: int = SEARCH_BUDGET,
         size: int | None = None,
         shuffle: random.Random | None = None,
     ) -> None:
-        self.packer = packer
-        self.components = packer.components
+        self.components = components
+        self.connected = connected
         self.steps = budget
         self.size = size
         self.shuffle = shuffle
         self.best = Packing((), 0, False)
         self.complete = True
+        self._distinct = distinct_positions(components)
         self._charged: set[object] = set()
-        self._explored: dict[tuple[int, int, int, Bag], int] = {}
-        first = self.components[0].copies if self.components else 0
+        self._explored: dict[tuple[int, int, int, PartCounts], int] = {}
+        first = components[0].copies if components else 0
         self.stack = [_Node(0, first, 0, state)]
         self.limit = self._bound(self.stack[0]) if size is None else size
 
     def run(self) -> Packing:
         """The best packing found. It is proven if the bound is met or nothing was left out."""
         while self.stack and self.best.size < self.limit:
-            self.steps -= SITUATION_STEPS
+            self.steps -= NODE_STEPS
             if self.steps < 0:
                 self.complete = False
                 break
             node = self.stack.pop()
             if node.size > self.best.size:
                 self.best = Packing(_unrolled(node.path), node.size, False)
-            if node.component < len(self.components) and self._promising(node):
-                self._expand(node)
-        proven = self.best.size >= self.limit or self.complete
-        return self.best._replace(proven=proven)
+            if node.component < len(self.components) and self._is_promising(node):
+                children = self._children(node)
+                if self.shuffle is not None:
+                    self.shuffle.shuffle(children)
+                self.stack.extend(reversed(children))
+        return self.best._replace(proven=self.best.size >= self.limit or self.complete)
 
-    def _promising(self, node: _Node) -> bool:
-        needed = self.best.size + 1 if self.size is None else self.size
-        if node.size + self._bound(node) < needed:
+    def _needed(self) -> int:
+        return self.best.size + 1 if self.size is None else self.size
+
+    def _is_promising(self, node: _Node) -> bool:
+        if node.size + self._bound(node) < self._needed():
             return False
         key = node[:4]
         if self._explored.get(key, -1) >= node.size:
@@ -147,23 +116,22 @@ class _Search:
 
     def _bound(self, node: _Node) -> int:
         """At most this many literals can be added: what the state offers, and what is wanted."""
-        offered = sum(count * self.packer.bounds.capacity(form) for form, count in node.rest)
+        offered = sum(count * capacity(part, self._distinct) for part, count in node.parts)
         wanted = 0
-        for index in range(node.component, len(self.components)):
-            component = self.components[index]
-            most = max((self._largest_in(index, form) for form, _ in node.rest), default=0)
+        for index, component in enumerate(self.components[node.component :], node.component):
+            most = max((self._largest_in(component, part) for part, _ in node.parts), default=0)
             copies = component.copies
             if index == node.component:
                 copies = node.copies
-                if component.patterns is not None:
+                if component.exhaustive:
                     most = min(most, component.patterns[node.pattern].size)
             wanted += copies * most
             offered += copies * component.negative
         return min(offered, wanted)
 
-    def _largest_in(self, index: int, form: Form) -> int:
-        most, cost = self.packer.bounds.largest_in(index, form)
-        self._charge((index, form), cost)
+    def _largest_in(self, component: Component, part: CanonicalForm) -> int:
+        most, cost = largest_in(component, part)
+        self._charge((component, part), cost)
         return most
 
     def _charge(self, what: object, cost: int) -> None:
@@ -171,99 +139,79 @@ class _Search:
             self._charged.add(what)
             self.steps -= cost
 
-    def _expand(self, node: _Node) -> None:
-        component = self.components[node.component]
-        last = node.component == len(self.components) - 1 and node.copies == 1
-        if component.patterns is None:
-            children = self._grown(node, component)
-            children.append(self._skipping(node))
-        elif last:
-            children = self._last(node, component.patterns)
-        else:
-            children = self._next_pattern(node, component.patterns)
-        if self.shuffle is not None:
-            self.shuffle.shuffle(children)
-        self.stack.extend(reversed(children))
-
-    def _next_pattern(self, node: _Node, patterns: tuple[Form, ...]) -> list[_Node]:
+    def _children(self, node: _Node) -> list[_Node]:
         """Place the first pattern that fits anywhere; or only smaller ones, or none."""
+        patterns = self.components[node.component].patterns
+        if node.component == len(self.components) - 1 and node.copies == 1:
+            return self._last(node, patterns)
         for index in range(node.pattern, len(patterns)):
-            pattern = patterns[index]
-            moves = self._moves(node, pattern, self.packer.table.moves)
-            if moves:
-                after = node._replace(pattern=index)
-                children = [*self._repeated(after, moves)]
-                children += [self._after(after, move) for move in moves]
+            placements = self._placements(node, patterns[index], self._all_placements)
+            if placements:
+                here = node._replace(pattern=index)
+                children = [*self._repeated(here, placements)]
+                children += [self._after(here, placement) for placement in placements]
                 if index + 1 < len(patterns):
-                    children.append(node._replace(pattern=index + 1))
-                else:
-                    children.append(self._skipping(node))
-                return children
+                    return [*children, node._replace(pattern=index + 1)]
+                return [*children, self._skipping(node)]
         return [self._skipping(node)]
 
-    def _moves(self, node: _Node, pattern: Form, ways: Callable[[Form, Form], Moves]) -> list[Move]:
-        """Where the pattern fits in what is left; first where least is wasted."""
-        found: list[Move] = []
-        for form, _ in node.rest:
-            if may_fit(pattern, form):
-                moves = ways(pattern, form)
-                self.complete &= moves.complete
-                self._charge((ways.__name__, pattern, form), moves.cost)
-                found += moves.found
-        found.sort(key=self._waste)
-        return found
+    def _all_placements(self, pattern: CanonicalForm, part: CanonicalForm) -> Placements:
+        return all_placements(pattern, part, self.connected)
 
-    def _waste(self, move: Move) -> int:
-        capacity = self.packer.bounds.capacity
-        return capacity(move.form) - sum(capacity(form) for form, _ in move.rest)
+    def _placements(
+        self,
+        node: _Node,
+        pattern: CanonicalForm,
+        ways: Callable[[CanonicalForm, CanonicalForm], Placements],
+    ) -> list[Placement]:
+        """Placements of the pattern in what is left, the least wasteful first."""
+        found: list[Placement] = []
+        for part, _ in node.parts:
+            if may_fit(pattern, part):
+                placements = ways(pattern, part)
+                self.complete &= placements.complete
+                self._charge((ways.__name__, pattern, part), placements.cost)
+                found += placements.found
+        return sorted(found, key=self._waste)
 
-    def _last(self, node: _Node, patterns: tuple[Form, ...]) -> list[_Node]:
+    def _waste(self, placement: Placement) -> int:
+        left = sum(capacity(form, self._distinct) for form, _ in placement.rest)
+        return capacity(placement.part, self._distinct) - left
+
+    def _last(self, node: _Node, patterns: tuple[CanonicalForm, ...]) -> list[_Node]:
         """Place the last component: only its largest patterns that fit matter."""
         children: list[_Node] = []
         for pattern in patterns[node.pattern :]:
             size = node.size + pattern.size
-            if children and size < children[0].size:
+            if size < self._needed() or (children and size < children[0].size):
                 break
-            if self.size is None or size == self.size:
-                for move in self._moves(node, pattern, self.packer.table.first):
-                    children.append(self._after(node, move))
+            found = self._placements(node, pattern, first_placement)
+            children += [self._after(node, placement) for placement in found]
             if children and self.shuffle is None:
                 break
         return children
 
-    def _grown(self, node: _Node, component: Component) -> list[_Node]:
-        """Place a component whose patterns are too many to list."""
-        self.complete = False
-        children: list[_Node] = []
-        for form, _ in node.rest:
-            moves = self.packer.table.grown(component.whole, form)
-            self._charge(("grown", component.whole, form), moves.cost)
-            children += [self._after(node, move) for move in moves.found]
-        return sorted(children, key=lambda child: -child.size)
+    def _repeated(self, node: _Node, placements: list[Placement]) -> Iterator[_Node]:
+        """Short cuts: a placement that uses up its part, made as often as possible at once."""
+        counts = dict(node.parts)
+        for placement in placements:
+            times = min(node.copies, counts[placement.part])
+            if times > 1 and not placement.rest:
+                yield self._after(node, placement, times)
 
-    def _repeated(self, node: _Node, moves: list[Move]) -> Iterator[_Node]:
-        """Short cuts: a move that uses up its form, made as often as possible at once."""
-        counts = dict(node.rest)
-        for move in moves:
-            times = min(node.copies, counts[move.form])
-            if self.size is not None:
-                times = min(times, (self.size - node.size) // move.pattern.size)
-            if times > 1 and not move.rest:
-                yield self._after(node, move, times)
-
-    def _after(self, node: _Node, move: Move, times: int = 1) -> _Node:
-        """The situation after a move of the next copy, or of several copies in equal forms."""
-        added = [form for form, _ in move.rest] * times
+    def _after(self, node: _Node, placement: Placement, times: int = 1) -> _Node:
+        """The node after a placement of the next copy, or of several copies in equal parts."""
+        added = [form for form, _ in placement.rest]
         path = node.path
         for _ in range(times):
-            path = move, path
-        placed = node._replace(
-            rest=exchanged(node.rest, move.form, added, times),
+            path = placement, path
+        after = node._replace(
+            parts=exchanged(node.parts, placement.part, added, times),
             copies=node.copies - times,
-            size=node.size + times * move.pattern.size,
+            size=node.size + times * placement.pattern.size,
             path=path,
         )
-        return placed if placed.copies else self._skipping(placed)
+        return after if after.copies else self._skipping(after)
 
     def _skipping(self, node: _Node) -> _Node:
         """Go on to the next component; copies that are left over stay out of the goal."""
@@ -272,9 +220,9 @@ class _Search:
         return node._replace(component=index, copies=copies, pattern=0)
 
 
-def _unrolled(path: _Path) -> tuple[Move, ...]:
-    moves = []
+def _unrolled(path: _Path) -> tuple[Placement, ...]:
+    placements = []
     while path is not None:
-        move, path = path
-        moves.append(move)
-    return tuple(reversed(moves))
+        placement, path = path
+        placements.append(placement)
+    return tuple(reversed(placements))

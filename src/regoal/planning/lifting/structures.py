@@ -12,7 +12,7 @@ from typing import NamedTuple
 Label = tuple[tuple[str, ...], str]
 """What a vertex stands for: its types, and its name where it may not be renamed (else "")."""
 
-Literal = tuple[str, tuple[int, ...], bool]
+VertexLiteral = tuple[str, tuple[int, ...], bool]
 """Predicate, vertices, and whether the literal is positive."""
 
 CANONICAL_BUDGET = 3000
@@ -24,7 +24,7 @@ class Structure(NamedTuple):
     """Vertices 0..n-1 with labels, and literals in sorted order."""
 
     labels: tuple[Label, ...]
-    literals: tuple[Literal, ...]
+    literals: tuple[VertexLiteral, ...]
 
 
 class Canonical(NamedTuple):
@@ -38,7 +38,9 @@ class Canonical(NamedTuple):
     cells: tuple[int, ...]
 
 
-def reordered(structure: Structure, order: Sequence[int], literals: Iterable[Literal]) -> Structure:
+def reordered(
+    structure: Structure, order: Sequence[int], literals: Iterable[VertexLiteral]
+) -> Structure:
     """The part of `structure` with the vertices `order`, so numbered, and these of its literals."""
     place = {vertex: i for i, vertex in enumerate(order)}
     return Structure(
@@ -48,8 +50,8 @@ def reordered(structure: Structure, order: Sequence[int], literals: Iterable[Lit
 
 
 def connected_parts(
-    vertices: Iterable[int], literals: Iterable[Literal]
-) -> list[tuple[list[int], list[Literal]]]:
+    vertices: Iterable[int], literals: Iterable[VertexLiteral]
+) -> list[tuple[list[int], list[VertexLiteral]]]:
     """Vertices that literals join, directly or not, with those literals; in order of the vertices.
 
     Arguments outside `vertices` join nothing. Literals without any of `vertices` are left out.
@@ -65,7 +67,7 @@ def connected_parts(
     for _, args in inside:
         for a in args[1:]:
             leader[find(a)] = find(args[0])
-    parts: dict[int, tuple[list[int], list[Literal]]] = {}
+    parts: dict[int, tuple[list[int], list[VertexLiteral]]] = {}
     for vertex in leader:
         parts.setdefault(find(vertex), ([], []))[0].append(vertex)
     for literal, args in inside:
@@ -102,7 +104,7 @@ def canonical(structure: Structure) -> Canonical:
 
 def twins(structure: Structure, cells: Sequence[int]) -> tuple[int, ...]:
     """For each vertex the lowest vertex that can be swapped with it without any change."""
-    incident = _incident(structure.literals)
+    incident = incident_literals(structure.literals)
     lowest = list(range(len(cells)))
     leaders: dict[int, list[int]] = defaultdict(list)
     for vertex, cell in enumerate(cells):
@@ -117,15 +119,18 @@ def twins(structure: Structure, cells: Sequence[int]) -> tuple[int, ...]:
     return tuple(lowest)
 
 
-def _incident(literals: Iterable[Literal]) -> dict[int, set[Literal]]:
-    incident: dict[int, set[Literal]] = defaultdict(set)
+def incident_literals(
+    literals: Iterable[VertexLiteral],
+) -> dict[int, dict[VertexLiteral, None]]:
+    """By vertex the literals it occurs in, in their order."""
+    incident: dict[int, dict[VertexLiteral, None]] = defaultdict(dict)
     for literal in literals:
         for vertex in literal[1]:
-            incident[vertex].add(literal)
+            incident[vertex][literal] = None
     return incident
 
 
-def _swappable(one: int, other: int, incident: dict[int, set[Literal]]) -> bool:
+def _swappable(one: int, other: int, incident: dict[int, dict[VertexLiteral, None]]) -> bool:
     ours, theirs = incident[one], incident[other]
     if len(ours) != len(theirs):
         return False
@@ -134,7 +139,7 @@ def _swappable(one: int, other: int, incident: dict[int, set[Literal]]) -> bool:
 
 
 def _refine(
-    vertices: Sequence[int], colour: Sequence[int], literals: Iterable[Literal]
+    vertices: Sequence[int], colour: Sequence[int], literals: Iterable[VertexLiteral]
 ) -> list[int]:
     """Split colours until vertices of one colour see the same colours through their literals."""
     seen: dict[int, list[tuple[int, tuple[int, ...]]]] = {vertex: [] for vertex in vertices}
@@ -165,7 +170,10 @@ def _refine(
 
 
 def _order(
-    vertices: Sequence[int], colour: Sequence[int], literals: Sequence[Literal], budget: list[int]
+    vertices: Sequence[int],
+    colour: Sequence[int],
+    literals: Sequence[VertexLiteral],
+    budget: list[int],
 ) -> list[int]:
     """Vertices whose (refined) colour is their own, by colour; then the other parts, by form."""
     sizes = Counter(colour[vertex] for vertex in vertices)
@@ -186,7 +194,7 @@ PartForm = tuple[tuple[int, ...], list[tuple[str, bool, tuple[tuple[bool, int], 
 
 
 def _order_part(
-    part: list[int], colour: Sequence[int], literals: list[Literal], budget: list[int]
+    part: list[int], colour: Sequence[int], literals: list[VertexLiteral], budget: list[int]
 ) -> tuple[PartForm, list[int]]:
     """The order of one connected part that gives the least form: each vertex of a cell is tried."""
     cells: dict[int, list[int]] = defaultdict(list)
@@ -196,7 +204,7 @@ def _order_part(
         order = sorted(part, key=lambda v: colour[v])
         return _form(order, colour, literals), order
     cell = min((c for c in cells.values() if len(c) > 1), key=lambda c: (len(c), colour[c[0]]))
-    incident = _incident(literals)
+    incident = incident_literals(literals)
     if all(_swappable(cell[0], other, incident) for other in cell[1:]):
         cell = cell[:1]
     best: tuple[PartForm, list[int]] | None = None
@@ -215,7 +223,7 @@ def _order_part(
     return best
 
 
-def _form(order: list[int], colour: Sequence[int], literals: list[Literal]) -> PartForm:
+def _form(order: list[int], colour: Sequence[int], literals: list[VertexLiteral]) -> PartForm:
     """A part as it looks under `order`; vertices outside it are named by their own colour."""
     place = {vertex: i for i, vertex in enumerate(order)}
     return tuple(colour[vertex] for vertex in order), sorted(
