@@ -28,7 +28,8 @@ from regoal.cli import script
 from regoal.config import LAPTOP
 from regoal.domains import gripper
 from regoal.domains.splits import domain_pddl
-from regoal.records.run_record import EPISODES, VALIDATION, as_float, read_jsonl
+from regoal.records.json_lines import as_float, read_jsonl
+from regoal.records.run_record import EPISODES, VALIDATION
 from regoal.runs.settings import RunSettings
 from regoal.runs.training_run import run_training
 from regoal.system.files import write_text_atomically

@@ -16,7 +16,8 @@ from pathlib import Path
 from benchmarks import machine
 from regoal.cli import script
 from regoal.domains.splits import write_split
-from regoal.records.run_record import VALIDATION, JsonObject, as_float, read_jsonl
+from regoal.records.json_lines import JsonObject, as_float, read_jsonl
+from regoal.records.run_record import VALIDATION
 
 
 def first_complete(validation: list[JsonObject]) -> JsonObject | None:

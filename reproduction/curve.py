@@ -14,16 +14,9 @@ from regoal.evaluation.process_pool import execute_side_by_side, most_processes
 from regoal.networks.kernels.cpu import kernel as native
 from regoal.networks.policy_file import load_policy, policy_encoder
 from regoal.planning.task import load_domain, load_task
+from regoal.records.json_lines import JsonObject, append_json_line, as_float
 from regoal.records.results import Outcome
-from regoal.records.run_record import (
-    KEPT,
-    TEST_CURVE,
-    JsonObject,
-    append_json_line,
-    as_float,
-    find_runs,
-    load_run,
-)
+from regoal.records.run_record import KEPT, TEST_CURVE, find_runs, load_run
 from regoal.system.threads import free_threads
 from reproduction.lama import test_problems
 from reproduction.words import words

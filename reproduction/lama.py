@@ -12,7 +12,8 @@ from pathlib import Path
 
 from regoal.cli import script
 from regoal.domains.splits import write_split
-from regoal.records.run_record import CONFIG, RESULTS, write_json
+from regoal.records.json_lines import write_json
+from regoal.records.run_record import CONFIG, RESULTS
 from reproduction.results import OUT
 from reproduction.words import words
 

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from regoal.cli import script
+from regoal.records.json_lines import as_float
 from regoal.records.run_record import (
     CONFIG,
     DONE,
@@ -21,7 +22,6 @@ from regoal.records.run_record import (
     TEST_CURVE,
     VALIDATION,
     RunRecord,
-    as_float,
     find_runs,
     load_run,
 )

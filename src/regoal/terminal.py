@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING
 
 from rich.console import Console
 
+from regoal.records.json_lines import JsonObject, append_json_line, write_json_lines
 from regoal.records.results import PlanResult
-from regoal.records.run_record import JsonObject, RunRecord, append_json_line, json_line
-from regoal.system.files import is_special, write_text_atomically
+from regoal.records.run_record import RunRecord
+from regoal.system.files import is_special
 from regoal.system.units import duration_text
 
 if TYPE_CHECKING:
@@ -169,7 +170,7 @@ def follow(
         records.parent.mkdir(parents=True, exist_ok=True)
         if not known:
             _set_aside(records, show)
-        write_text_atomically(records, "".join(json_line(result.to_json()) for result in known))
+        write_json_lines(records, [result.to_json() for result in known])
     done = list(known)
     for result in results:
         done.append(result)

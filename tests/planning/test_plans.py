@@ -7,6 +7,7 @@ from unified_planning.engines import SequentialPlanValidator, ValidationResultSt
 from unified_planning.io import PDDLReader
 
 from regoal.errors import EXIT_BAD_PDDL, EXIT_INTERNAL, PddlError, RegoalError, UsageError
+from regoal.planning.actions import DUMMY_ACTION, GroundAction
 from regoal.planning.plans import (
     PlanStep,
     format_plan,
@@ -15,7 +16,7 @@ from regoal.planning.plans import (
     validate_plan,
     write_plan,
 )
-from regoal.planning.task import DUMMY_ACTION, GroundAction, load_domain, load_task
+from regoal.planning.task import load_domain, load_task
 
 DOMAIN = """(define (domain courier)
   (:requirements :strips :typing :negative-preconditions :equality)

@@ -12,10 +12,10 @@ from regoal.domains.splits import domain_pddl, instances
 from regoal.networks.encoder import Encoder
 from regoal.networks.relations import relations_of
 from regoal.planning import symmetry
+from regoal.planning.actions import DUMMY_ACTION
 from regoal.planning.goals import Atom
 from regoal.planning.matching.schema import schema_of
 from regoal.planning.symmetry import Symmetry, is_plain
-from regoal.planning.task import DUMMY_ACTION
 
 # Three parameters of three types, and nothing that tells the objects apart.
 LUNCH = """(define (domain lunch) (:requirements :strips :typing)

@@ -15,8 +15,9 @@ from hypothesis import strategies as st
 
 from regoal.errors import PddlError, UnsupportedPddlError
 from regoal.planning import task as task_module
+from regoal.planning.actions import DUMMY_ACTION
 from regoal.planning.goals import Atom, Goal
-from regoal.planning.task import DUMMY_ACTION, State, Task, load_domain, load_task
+from regoal.planning.task import State, Task, load_domain, load_task
 
 
 def task_of(folder: Path, domain: str, problem: str) -> Task:

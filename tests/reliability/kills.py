@@ -24,7 +24,8 @@ from regoal.errors import RegoalError
 from regoal.learning.checkpoint import read_checkpoint
 from regoal.networks.policy_file import load_policy
 from regoal.planning import task as task_module
-from regoal.records.run_record import load_run, read_json, read_jsonl
+from regoal.records.json_lines import read_json, read_jsonl
+from regoal.records.run_record import load_run
 from reliability import texts
 from reliability.disk import KILL, Disk
 from reliability.watch import environment

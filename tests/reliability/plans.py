@@ -13,8 +13,9 @@ from unified_planning.exceptions import UPException
 from unified_planning.io import PDDLReader
 
 from regoal.domains.splits import write_split
+from regoal.planning.actions import DUMMY_ACTION
 from regoal.planning.plans import format_plan, parse_plan, validate_plan
-from regoal.planning.task import DUMMY_ACTION, Domain, Task, load_domain, load_task
+from regoal.planning.task import Domain, Task, load_domain, load_task
 from reliability import texts
 
 GENERATED = ("blocks", "gripper", "miconic", "spanner", "delivery", "visitall", "reward")

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from regoal.records.json_lines import json_line
 from regoal.records.results import Outcome, PlanResult
-from regoal.records.run_record import json_line
 from regoal.system.files import short_digest
 
 SOLVED = PlanResult(

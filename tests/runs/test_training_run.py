@@ -23,7 +23,8 @@ from regoal.learning.checkpoint import read_checkpoint
 from regoal.learning.learner import Learner
 from regoal.networks.policy_file import load_policy
 from regoal.planning.task import Task
-from regoal.records.run_record import load_run, read_json, read_jsonl
+from regoal.records.json_lines import read_json, read_jsonl
+from regoal.records.run_record import load_run
 from regoal.runs import training_run as run_module
 from regoal.runs.settings import Progress, RunSettings
 from regoal.runs.training_run import run_training

@@ -7,7 +7,7 @@ import pytest
 
 from regoal.config import LAPTOP
 from regoal.errors import RegoalError
-from regoal.planning.task import GroundAction
+from regoal.planning.actions import GroundAction
 from regoal.records.results import Outcome
 from regoal.runs import validation as selection
 from regoal.runs.validation import validate

@@ -10,8 +10,9 @@ import time
 import pytest
 
 from regoal.errors import UsageError
+from regoal.records.json_lines import json_line
 from regoal.records.results import Outcome, PlanResult
-from regoal.records.run_record import json_line, load_run
+from regoal.records.run_record import load_run
 from regoal.sweeps import sweep
 from regoal.system import processes
 from regoal.system.files import short_digest

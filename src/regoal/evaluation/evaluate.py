@@ -15,9 +15,10 @@ from regoal.networks.device import device_called
 from regoal.networks.encoder import Encoder
 from regoal.networks.kernels.cpu import kernel as native
 from regoal.networks.policy_file import Policy, find_policy, load_policy, policy_encoder
+from regoal.planning.actions import GroundAction
 from regoal.planning.matching.schema import schema_of
 from regoal.planning.plans import format_plan, validate_plan
-from regoal.planning.task import GroundAction, Task, load_domain, load_task
+from regoal.planning.task import Task, load_domain, load_task
 from regoal.records.results import Outcome, PlanResult, problem_names
 from regoal.system.files import short_digest, write_text_atomically
 

@@ -18,8 +18,9 @@ from torch import Tensor
 from regoal.errors import RegoalError, TooWideError, lacks_memory
 from regoal.networks.encoder import Encoder, Input
 from regoal.networks.q_network import QNetwork
+from regoal.planning.actions import DUMMY_ACTION, GroundAction
 from regoal.planning.symmetry import Representatives, Symmetry, is_plain
-from regoal.planning.task import DUMMY_ACTION, GroundAction, State, Task
+from regoal.planning.task import State, Task
 from regoal.records.results import Outcome
 from regoal.system.cancellation import StoppedError, stopping
 

@@ -22,7 +22,8 @@ from regoal.errors import RegoalError
 from regoal.evaluation.execution import Execution
 from regoal.networks.kernels.cpu import kernel as native
 from regoal.networks.q_network import QNetwork
-from regoal.planning.task import GroundAction, Task
+from regoal.planning.actions import GroundAction
+from regoal.planning.task import Task
 from regoal.records.results import Outcome
 from regoal.system.cancellation import end_with_parent
 

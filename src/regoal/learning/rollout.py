@@ -9,8 +9,9 @@ from torch import Tensor
 
 from regoal.learning.trajectory import Trajectory
 from regoal.networks.encoder import Encoder
+from regoal.planning.actions import DUMMY_ACTION
 from regoal.planning.goals import Goal
-from regoal.planning.task import DUMMY_ACTION, State, Task
+from regoal.planning.task import State, Task
 
 QValues = Callable[[Sequence[tuple[State, Goal]]], list[Tensor]]
 """Q-values of the applicable actions of each (state, goal), in their order."""

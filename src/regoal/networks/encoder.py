@@ -33,10 +33,11 @@ from regoal.networks.relations import (
     index_of,
     parameter_order,
 )
+from regoal.planning.actions import DUMMY_ACTION, GroundAction
 from regoal.planning.goals import Atom, Goal
 from regoal.planning.matching.schema import Matching
 from regoal.planning.symmetry import Representatives
-from regoal.planning.task import DUMMY_ACTION, GroundAction, State, Task
+from regoal.planning.task import State, Task
 from regoal.system.cancellation import checked
 
 Longs = npt.NDArray[np.int64]

@@ -30,11 +30,12 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
+from regoal.planning.actions import DUMMY_ACTION, GroundAction
 from regoal.planning.goals import Atom, Goal
 from regoal.planning.pddl.domain import PddlDomain
 from regoal.planning.pddl.formulas import Formula, Junction, Literal
 from regoal.planning.pddl.types import Types
-from regoal.planning.task import DUMMY_ACTION, GroundAction, State, Task
+from regoal.planning.task import State, Task
 
 
 @dataclass(frozen=True)

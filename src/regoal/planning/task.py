@@ -23,6 +23,7 @@ from pymimir.advanced.formalism import (
 )
 
 from regoal.errors import PddlError
+from regoal.planning.actions import DUMMY_ACTION, GroundAction
 from regoal.planning.goals import Atom, Goal
 from regoal.planning.mimir.action_bound import Width
 from regoal.planning.mimir.crash_isolation import crash_of
@@ -30,26 +31,6 @@ from regoal.planning.mimir.library import Library
 from regoal.planning.pddl import library_text as pddl_text
 from regoal.planning.pddl.domain import PddlAction
 from regoal.system.cancellation import checked
-
-
-@dataclass(frozen=True, order=True)
-class GroundAction:
-    """An action schema applied to objects; ordered and equal by schema name and objects."""
-
-    name: str
-    objects: tuple[str, ...]
-    native: Any = field(default=None, compare=False, repr=False)
-
-    def __str__(self) -> str:
-        """The action as a plan file writes it, e.g. `(stack a b)`."""
-        return f"({' '.join((self.name, *self.objects))})"
-
-
-DUMMY_ACTION = GroundAction("<dummy>", ())
-"""Stands for "nothing is applicable" and leaves the state unchanged (paper, "Goal-Conditioned RL").
-
-Its name cannot be written in PDDL, so it never meets an action of a domain.
-"""
 
 
 class State:

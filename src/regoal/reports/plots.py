@@ -14,7 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from regoal.errors import UsageError
-from regoal.records.run_record import JsonObject, RunRecord, as_float
+from regoal.records.json_lines import JsonObject, as_float
+from regoal.records.run_record import RunRecord
 from regoal.system.files import write_bytes_atomically
 
 if TYPE_CHECKING:

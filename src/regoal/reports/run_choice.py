@@ -5,8 +5,9 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 
 from regoal.errors import UsageError
+from regoal.records.json_lines import JsonObject, as_float
 from regoal.records.results import PlanResult
-from regoal.records.run_record import JsonObject, RunRecord, as_float
+from regoal.records.run_record import RunRecord
 from regoal.reports.paper import LIFTED, METHODS
 from regoal.system.files import natural_key
 

@@ -11,17 +11,15 @@ from pathlib import Path
 
 import regoal
 from regoal.errors import UsageError
+from regoal.records.json_lines import JsonObject, read_json, write_json
 from regoal.records.run_record import (
     CHECKPOINT,
     CONFIG,
     EPISODES,
     KEPT,
     VALIDATION,
-    JsonObject,
     keep_episodes_before,
     kept_name,
-    read_json,
-    write_json,
 )
 
 LOCK = ".lock"

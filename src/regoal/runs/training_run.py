@@ -31,15 +31,8 @@ from regoal.networks.q_network import QNetwork
 from regoal.networks.relations import relations_of
 from regoal.planning.matching.schema import Schema
 from regoal.planning.task import Task
-from regoal.records.run_record import (
-    EPISODES,
-    KEPT,
-    POLICY,
-    VALIDATION,
-    JsonObject,
-    append_json_line,
-    kept_name,
-)
+from regoal.records.json_lines import JsonObject, append_json_line
+from regoal.records.run_record import EPISODES, KEPT, POLICY, VALIDATION, kept_name
 from regoal.runs import folder as run_folder
 from regoal.runs.inputs import Inputs, read_inputs
 from regoal.runs.settings import Ended, Progress, RunSettings, RunSummary, Tell

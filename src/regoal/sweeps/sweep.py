@@ -30,15 +30,8 @@ from typing import Any
 from regoal.config import DEVICES, HINDSIGHTS, PRESETS, TrainConfig
 from regoal.domains.splits import DOMAINS
 from regoal.errors import UsageError
-from regoal.records.run_record import (
-    CONFIG,
-    DONE,
-    RESULTS,
-    JsonObject,
-    load_run,
-    read_json,
-    write_json,
-)
+from regoal.records.json_lines import JsonObject, read_json, write_json
+from regoal.records.run_record import CONFIG, DONE, RESULTS, load_run
 from regoal.system.files import read_bytes
 from regoal.system.processes import Processes
 from regoal.system.threads import MOST_THREADS

@@ -2,14 +2,12 @@
 
 from collections.abc import Callable, Iterable
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pymimir
 
+from regoal.planning.actions import GroundAction
 from regoal.planning.goals import Atom
-
-if TYPE_CHECKING:
-    from regoal.planning.task import GroundAction
 
 
 class Library:
