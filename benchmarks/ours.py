@@ -12,10 +12,11 @@ import torch
 from benchmarks.work import UNIFORM, Timed, Work, actions_of, finish
 from regoal.evaluation.execution import execute
 from regoal.evaluation.process_pool import execute_side_by_side, most_processes
-from regoal.learning.dqn import Streams, train
+from regoal.learning.dqn import train
 from regoal.learning.learner import Learner
 from regoal.learning.replay import Replay, Sample
 from regoal.learning.rollout import rollout
+from regoal.learning.streams import Streams
 from regoal.networks.encoder import Encoder
 from regoal.networks.kernels.cpu import kernel as native
 from regoal.networks.q_network import QNetwork

@@ -19,7 +19,7 @@ from torch.nn.functional import huber_loss
 
 from benchmarks.work import SIDE_BY_SIDE, UNIFORM, Timed, Work, actions_of, finish
 from regoal.config import TrainConfig
-from regoal.learning.dqn import Streams
+from regoal.learning.streams import Streams
 from regoal.learning.trajectory import Transition
 from regoal.planning.goals import Goal
 from regoal.planning.task import State, Task

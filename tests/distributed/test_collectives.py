@@ -18,9 +18,10 @@ from hypothesis import strategies as st
 from regoal.config import Decay, TrainConfig
 from regoal.distributed import collectives as parallel
 from regoal.distributed.collectives import ALONE, Workers
-from regoal.learning.dqn import Streams, train
+from regoal.learning.dqn import train
 from regoal.learning.learner import Learner
 from regoal.learning.replay import Replay, Sample
+from regoal.learning.streams import Streams
 from regoal.learning.trajectory import Transition
 from regoal.networks.encoder import Encoder
 from regoal.planning.goals import Goal

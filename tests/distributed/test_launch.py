@@ -112,7 +112,7 @@ def test_workers_that_torchrun_would_start_give_the_same_bytes(tasks, tmp_path, 
     group = {"WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port())}
     words = arguments(tasks, tmp_path / "run")
     processes = [start(words, RANK=str(rank), **group) for rank in (1, 0)]
-    outputs = [process.communicate(timeout=60)[0] for process in processes]
+    outputs = [process.communicate(timeout=600)[0] for process in processes]
     assert [process.returncode for process in processes] == [0, 0], outputs
     assert outputs[0] == ""  # only the first worker speaks
     assert "2 workers, each with 1 thread\n" in outputs[1]

@@ -11,9 +11,10 @@ import pytest
 from networks.test_encoder import CARS
 from regoal.config import Decay, TrainConfig
 from regoal.evaluation.execution import execute
-from regoal.learning.dqn import Streams, train
+from regoal.learning.dqn import train
 from regoal.learning.learner import Learner
 from regoal.learning.replay import Replay
+from regoal.learning.streams import Streams
 from regoal.networks.encoder import Encoder
 from regoal.networks.q_network import QNetwork
 from regoal.networks.relations import relations_of

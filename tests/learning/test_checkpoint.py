@@ -10,10 +10,12 @@ import torch
 
 from regoal.config import HINDSIGHTS, LAPTOP, PAPER
 from regoal.errors import UsageError
-from regoal.learning.checkpoint import KIND, Training, read_checkpoint, save_checkpoint
-from regoal.learning.dqn import Streams, train
+from regoal.learning.checkpoint import KIND, read_checkpoint, save_checkpoint
+from regoal.learning.dqn import train
 from regoal.learning.learner import Learner
 from regoal.learning.replay import Replay
+from regoal.learning.snapshot import Training
+from regoal.learning.streams import Streams
 from regoal.learning.trajectory import Transition
 from regoal.networks import tensor_file
 from regoal.networks.encoder import Encoder

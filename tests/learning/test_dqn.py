@@ -14,13 +14,15 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-import regoal.learning.dqn
+import regoal.learning.exploration
 from regoal.config import Decay, TrainConfig
 from regoal.evaluation.execution import execute
 from regoal.learning import td_learning
-from regoal.learning.dqn import Streams, smallest, train
+from regoal.learning.dqn import train
 from regoal.learning.learner import Learner
+from regoal.learning.problem_choice import smallest
 from regoal.learning.replay import Replay, Sample
+from regoal.learning.streams import Streams
 from regoal.learning.trajectory import Transition
 from regoal.networks.encoder import Encoder
 from regoal.networks.q_network import QNetwork
@@ -238,13 +240,13 @@ def test_schedules_and_statistics_an_episode(tasks, relations, policy):
 
 @pytest.mark.parametrize("ladder", [False, True])
 def test_an_episode_explores_at_its_temperatures(tasks, relations, policy, monkeypatch, ladder):
-    used, real = [], regoal.learning.dqn.rollout
+    used, real = [], regoal.learning.exploration.rollout
 
     def rollout(*arguments, temperatures, **options):
         used.append(temperatures)
         return real(*arguments, temperatures=temperatures, **options)
 
-    monkeypatch.setattr(regoal.learning.dqn, "rollout", rollout)
+    monkeypatch.setattr(regoal.learning.exploration, "rollout", rollout)
     config = dataclasses.replace(CONFIG, ladder=ladder)
     list(run(tasks, relations, policy, config)[2])
     rungs = [[x, math.sqrt(x)] if ladder else [x, x] for x in (1.0, 0.75, 0.5)]
@@ -272,13 +274,13 @@ def test_the_smallest_problems(sizes, share):
 
 
 def test_an_episode_draws_from_the_smallest_problems(tasks, relations, policy, monkeypatch):
-    drawn, real = [], regoal.learning.dqn.rollout
+    drawn, real = [], regoal.learning.exploration.rollout
 
     def rollout(chosen, *arguments, **options):
         drawn.append({len(task.objects) for task in chosen})
         return real(chosen, *arguments, **options)
 
-    monkeypatch.setattr(regoal.learning.dqn, "rollout", rollout)
+    monkeypatch.setattr(regoal.learning.exploration, "rollout", rollout)
     curriculum = Decay(start=0.1, end=1.0, episodes=2)
     config = dataclasses.replace(CONFIG, trajectories=20, curriculum=curriculum)
     list(run(tasks, relations, policy, config)[2])
@@ -354,7 +356,8 @@ from pathlib import Path
 import torch
 torch.set_num_threads(1)
 from regoal.config import Decay, TrainConfig
-from regoal.learning.dqn import Streams, train
+from regoal.learning.dqn import train
+from regoal.learning.streams import Streams
 from regoal.learning.learner import Learner
 from regoal.learning.replay import Replay
 from regoal.networks.encoder import Encoder

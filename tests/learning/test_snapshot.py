@@ -7,9 +7,10 @@ import pytest
 import torch
 
 from regoal.config import LAPTOP
-from regoal.learning.dqn import Streams, train
+from regoal.learning.dqn import train
 from regoal.learning.learner import Learner
 from regoal.learning.replay import Replay
+from regoal.learning.streams import Streams
 from regoal.networks.encoder import Encoder
 from regoal.networks.q_network import QNetwork
 

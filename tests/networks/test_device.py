@@ -10,9 +10,10 @@ import torch
 from regoal import networks
 from regoal.config import TrainConfig
 from regoal.errors import EXIT_USAGE, UsageError
-from regoal.learning.dqn import Streams, train
+from regoal.learning.dqn import train
 from regoal.learning.learner import Learner
 from regoal.learning.replay import Replay
+from regoal.learning.streams import Streams
 from regoal.networks.device import device_called
 from regoal.networks.encoder import Encoder
 from regoal.networks.kernels.gpu import launch as gpu

@@ -18,10 +18,12 @@ import torch
 from regoal import cli
 from regoal.config import LAPTOP
 from regoal.errors import EXIT_BAD_PDDL, EXIT_UNSUPPORTED_PDDL, EXIT_USAGE
-from regoal.learning.checkpoint import Training, read_checkpoint, save_checkpoint
-from regoal.learning.dqn import Streams, train
+from regoal.learning.checkpoint import read_checkpoint, save_checkpoint
+from regoal.learning.dqn import train
 from regoal.learning.learner import Learner
 from regoal.learning.replay import Replay
+from regoal.learning.snapshot import Training
+from regoal.learning.streams import Streams
 from regoal.networks import tensor_file
 from regoal.networks.encoder import Encoder
 from regoal.networks.policy_file import Policy, load_policy, policy_encoder, save_policy

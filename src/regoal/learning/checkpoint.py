@@ -10,19 +10,18 @@ The one before the newest is kept too, should the newest turn out damaged.
 
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from itertools import accumulate, pairwise
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from regoal.errors import UsageError
-from regoal.learning.dqn import Streams
-from regoal.learning.learner import Learner
-from regoal.learning.replay import Replay
+from regoal.learning.replay import ReplayState
+from regoal.learning.snapshot import Training, TrainingState
 from regoal.learning.trajectory import Transition
 from regoal.networks.tensor_file import Facts, Kind, read_tensor_file, write_tensor_file
 from regoal.planning.goals import Atom, Goal
@@ -31,15 +30,6 @@ from regoal.planning.task import State, Task
 KIND = Kind("checkpoint", 2, oldest=2)
 _UNFIT = (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError)
 """What the content of a whole checkpoint can raise that was made by something else."""
-
-
-class Training(NamedTuple):
-    """Everything that a training changes, after an episode."""
-
-    tasks: Sequence[Task]
-    learner: Learner
-    replay: Replay
-    streams: Streams
 
 
 @dataclass(frozen=True)
@@ -60,10 +50,8 @@ class Checkpoint:
         Raises `UsageError` where it is another one.
         """
         try:
-            _restore_learner(training.learner, self._tensors)
-            _restore_replay(training.replay, training.tasks, self._facts["replay"], self._tensors)
-            for name, state in self._facts["streams"].items():
-                getattr(training.streams, name).bit_generator.state = state
+            replay = _unpack_replay(training.tasks, self._facts["replay"], self._tensors)
+            training.restore(TrainingState(self._tensors, replay, self._facts["streams"]))
         except _UNFIT as error:
             raise UsageError(
                 f"{self.path} was made by another training: {error}. Use the same domain, problems "
@@ -79,21 +67,17 @@ def save_checkpoint(
     `record` are JSON values. Raises `OSError` where the folder cannot be written; then the one
     before is still there.
     """
-    replay, learner = training.replay, training.learner
-    packed, content = _pack_replay(replay, training.tasks)
+    state = training.state()
+    packed, content = _pack_replay(state.replay, training.tasks)
     tensors = {
-        **{name: network.weights for name, network in learner.networks().items()},
-        **{f"adam/{k}": v for k, v in learner.optimizer.state[learner.online.weights].items()},
+        **state.learner,
         **{f"replay/{name}": tensor for name, tensor in packed.items()},
         **{f"extra/{name}": tensor for name, tensor in (extra or {}).items()},
-    }
-    streams = {
-        f.name: getattr(training.streams, f.name).bit_generator.state for f in fields(Streams)
     }
     if path.is_file():
         path.replace(_previous(path))
     write_tensor_file(
-        path, KIND, {"record": record, "streams": streams, "replay": content}, tensors
+        path, KIND, {"record": record, "streams": state.streams, "replay": content}, tensors
     )
 
 
@@ -131,25 +115,7 @@ def _previous(path: Path) -> Path:
     return path.with_suffix(f".previous{path.suffix}")
 
 
-def _restore_learner(learner: Learner, tensors: dict[str, Tensor]) -> None:
-    learner.sync_target()  # forgets the remembered target values
-    with torch.no_grad():
-        for name, network in learner.networks().items():
-            network.weights.copy_(_of_shape(tensors[name], network.weights))
-    adam = {k.removeprefix("adam/"): v for k, v in tensors.items() if k.startswith("adam/")}
-    if adam:
-        # Adam counts its steps on the CPU, wherever the weights are.
-        moments = {k: v.to(learner.device) for k, v in adam.items() if k != "step"}
-        learner.optimizer.state[learner.online.weights] = {**adam, **moments}
-
-
-def _of_shape(tensor: Tensor, like: Tensor) -> Tensor:
-    if tensor.shape != like.shape:
-        raise ValueError(f"it has {len(tensor)} weights where {len(like)} are needed")
-    return tensor
-
-
-def _pack_replay(replay: Replay, tasks: Sequence[Task]) -> tuple[dict[str, Tensor], Facts]:
+def _pack_replay(replay: ReplayState, tasks: Sequence[Task]) -> tuple[dict[str, Tensor], Facts]:
     """The replay buffer as integers; each distinct state, goal and atom is stored once."""
     states: dict[State, int] = {}
     goals: dict[Goal, int] = {}
@@ -188,9 +154,9 @@ def _integers(values: Sequence[Any]) -> Tensor:
     return torch.from_numpy(np.array(values, dtype=np.int32))
 
 
-def _restore_replay(
-    replay: Replay, tasks: Sequence[Task], content: Facts, tensors: dict[str, Tensor]
-) -> None:
+def _unpack_replay(
+    tasks: Sequence[Task], content: Facts, tensors: dict[str, Tensor]
+) -> ReplayState:
     table = json.loads(tensors["replay/atoms"].numpy().tobytes())
     atoms = [Atom(predicate, tuple(objects)) for predicate, *objects in table]
     sizes = tensors["replay/set_sizes"].tolist()
@@ -203,14 +169,9 @@ def _restore_replay(
     states = [tasks[i].state_of(part) for i, part in zip(owners, sets, strict=False)]
     parts = sets[len(states) :]
     goals = [Goal.of(*pair) for pair in zip(parts[::2], parts[1::2], strict=True)]
-    priorities = tensors["replay/priorities"].numpy()
-    if priorities.shape != replay.priorities.shape:
-        raise ValueError(f"its replay buffer has room for {len(priorities)} transitions")
-    replay.transitions = [
+    transitions = [
         Transition(states[a], action, states[b], goals[g], remaining)
         for a, action, b, g, remaining in tensors["replay/transitions"].tolist()
     ]
-    replay.priorities[:] = priorities
-    replay.next_slot, replay.largest = content["next_slot"], content["largest"]
-    if faults := replay.faults():
-        raise ValueError("; ".join(faults))
+    priorities = tensors["replay/priorities"].numpy()
+    return ReplayState(transitions, priorities, content["next_slot"], content["largest"])

@@ -1,6 +1,5 @@
 """DQN with hindsight: the training loop (paper, "Deep Q-Network for GCRL")."""
 
-import contextlib
 import math
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -9,35 +8,19 @@ from dataclasses import dataclass
 import numpy as np
 
 from regoal.learning import td_learning
-from regoal.learning.hindsight import hindsight_goals, into_dead_end, relabel
+from regoal.learning.exploration import explore
+from regoal.learning.hindsight import HindsightGoal, dead_ends, hindsight_goals, relabel
 from regoal.learning.learner import Learner
+from regoal.learning.problem_choice import choose_problems
 from regoal.learning.replay import Replay
-from regoal.learning.rollout import replayed, rollout
-from regoal.learning.snapshot import Before
-from regoal.learning.trajectory import Trajectory
+from regoal.learning.snapshot import Training
+from regoal.learning.streams import Streams
 from regoal.planning.relaxation import Relaxations
 from regoal.planning.task import Task
 from regoal.system.cancellation import StoppedError, stopping
 
 FORGET_EVERY = 50
-"""Episodes after which states that replay no longer holds are let go."""
-
-
-@dataclass(frozen=True)
-class Streams:
-    """Independent random streams: one more draw in one shifts no other."""
-
-    problems: np.random.Generator
-    exploration: np.random.Generator
-    hindsight: np.random.Generator
-    replay: np.random.Generator
-    depth: np.random.Generator
-    ties: np.random.Generator
-
-    @classmethod
-    def from_seed(cls, seed: int) -> "Streams":
-        """All streams from one seed."""
-        return cls(*(np.random.default_rng(s) for s in np.random.SeedSequence(seed).spawn(6)))
+"""Episodes after which states that replay no longer holds are released."""
 
 
 @dataclass(frozen=True)
@@ -78,113 +61,54 @@ def train(
     `stop` is asked between the steps of exploration and of optimisation. When true, the episode is
     undone and the iterator ends: everything is as it was after the episode before.
     """
-    config = learner.config
-    hindsight_goal = hindsight_goals(config.hindsight, streams.hindsight)
+    training = Training(tasks, learner, replay, streams)
+    hindsight_goal = hindsight_goals(learner.config.hindsight, streams.hindsight)
     relaxations = Relaxations()
-    for episode in range(first_episode, config.episodes):
+    for episode in range(first_episode, learner.config.episodes):
         if episode % FORGET_EVERY == 0 and episode > first_episode:
-            forget_states(tasks, learner, replay)
-        before = Before(learner, replay, streams)
-        start = time.perf_counter()
-        drawn = smallest(tasks, config.curriculum(episode))
-        chosen = [drawn[i] for i in streams.problems.integers(len(drawn), size=config.trajectories)]
-        trajectories = _explore(chosen, learner, streams, episode, stop)
-        if not trajectories:
-            before.restore()
+            training.forget_states()
+        before = training.state()
+        try:
+            stats = _episode(training, episode, hindsight_goal, relaxations, stop)
+        except StoppedError:
+            training.restore(before)
             return
-        parts = [part for t in trajectories for part in relabel(t, hindsight_goal)]
-        dead_ends = _dead_ends(trajectories, relaxations) if config.learn_dead_ends else []
-        for lesson in [*parts, *dead_ends]:
-            replay.extend(lesson.transitions())
-        explored = time.perf_counter()
-        learning_rate = config.learning_rate(episode)
-        losses = _optimise(learner, replay, streams, learning_rate, stop)
-        if losses is None:
-            before.restore()
-            return
-        yield EpisodeStats(
-            episode=episode + 1,
-            trajectories=len(trajectories),
-            solved=sum(t.solved for t in trajectories),
-            parts=len(parts),
-            transitions=sum(len(part) for part in parts),
-            goal_size=_mean([len(part.goal) for part in parts]),
-            trajectory_length=_mean([len(part) for part in parts]),
-            loss=_mean(losses),
-            temperature=config.temperature(episode),
-            learning_rate=learning_rate,
-            explore_seconds=explored - start,
-            optimise_seconds=time.perf_counter() - explored,
-        )
+        yield stats
 
 
-def smallest(tasks: Sequence[Task], share: float) -> list[Task]:
-    """The share of the tasks with the fewest objects, at least one, in the order that they have.
-
-    All of a size are in it, or none.
-    """
-    sizes = sorted(len(task.objects) for task in tasks)
-    most = sizes[min(len(tasks), max(1, math.ceil(share * len(tasks)))) - 1]
-    return [task for task in tasks if len(task.objects) <= most]
-
-
-def _explore(
-    tasks: Sequence[Task],
-    learner: Learner,
-    streams: Streams,
+def _episode(
+    training: Training,
     episode: int,
+    hindsight_goal: HindsightGoal,
+    relaxations: Relaxations,
     stop: Callable[[], bool],
-) -> list[Trajectory]:
-    """A trajectory a task; each worker makes some and learns the others' actions.
-
-    One worker has one stream for all, as always; several have one a trajectory, whoever makes it.
-    Where `stop` was true for one, nothing is returned.
-    """
-    config, workers = learner.config, learner.workers
-    mine = workers.share(len(tasks))
-    rngs = [streams.exploration] * len(tasks)
-    if workers.count > 1:
-        rngs = [np.random.default_rng((config.seed, episode, i)) for i in range(len(tasks))]
-    temperatures = [config.temperature(episode)] * len(tasks)
-    if config.ladder:
-        temperatures = config.temperature.ladder(episode, len(tasks))
-    own: list[Trajectory] = []
-    with contextlib.suppress(StoppedError), stopping(stop):
-        own = rollout(
-            tasks[mine],
-            learner.q_values,
-            learner.encoder,
-            temperatures=temperatures[mine],
-            horizon=config.horizon,
-            rngs=rngs[mine],
-            stop=stop,
-        )
-    actions = [t for part in workers.gather([t.actions for t in own]) for t in part]
-    if len(actions) < len(tasks):
-        return []
-    found = dict(zip(range(len(tasks))[mine], own, strict=True))
-    return [
-        found[i] if i in found else replayed(task, actions[i], learner.encoder)
-        for i, task in enumerate(tasks)
-    ]
-
-
-def forget_states(tasks: Sequence[Task], learner: Learner, replay: Replay) -> None:
-    """Let go of every state but those in replay, as the library keeps all that a task ever met.
-
-    Those are made anew from their atoms; nothing that is computed from them changes.
-    """
-    atoms = [(state, state.fluent_atoms) for state in replay.states()]
-    for task in tasks:
-        task.forget_states()
-    replay.replace_states({state: state.task.state_of(known) for state, known in atoms})
-    learner.forget_states()
-
-
-def _dead_ends(trajectories: Sequence[Trajectory], relaxations: Relaxations) -> list[Trajectory]:
-    """The ways into a dead end that trajectories took which missed their goal."""
-    ended = [into_dead_end(t, relaxations) for t in trajectories if not t.solved]
-    return [t for t in ended if t is not None]
+) -> EpisodeStats:
+    """Explore, relabel, store, optimise. Raises `StoppedError` once `stop` is true."""
+    tasks, learner, replay, streams = training
+    config = learner.config
+    started = time.perf_counter()
+    problems = choose_problems(tasks, config, episode, streams.problems)
+    trajectories = explore(problems, learner, streams.exploration, episode, stop)
+    parts = [part for t in trajectories for part in relabel(t, hindsight_goal)]
+    ways = dead_ends(trajectories, relaxations) if config.learn_dead_ends else []
+    for lesson in [*parts, *ways]:
+        replay.extend(lesson.transitions())
+    explored = time.perf_counter()
+    losses = _optimise(learner, replay, streams, config.learning_rate(episode), stop)
+    return EpisodeStats(
+        episode=episode + 1,
+        trajectories=len(trajectories),
+        solved=sum(t.solved for t in trajectories),
+        parts=len(parts),
+        transitions=sum(len(part) for part in parts),
+        goal_size=_mean([len(part.goal) for part in parts]),
+        trajectory_length=_mean([len(part) for part in parts]),
+        loss=_mean(losses),
+        temperature=config.temperature(episode),
+        learning_rate=config.learning_rate(episode),
+        explore_seconds=explored - started,
+        optimise_seconds=time.perf_counter() - explored,
+    )
 
 
 def _optimise(
@@ -193,22 +117,20 @@ def _optimise(
     streams: Streams,
     learning_rate: float,
     stop: Callable[[], bool],
-) -> list[float] | None:
-    """The optimisation steps of one episode; returns their losses, None where `stop` was true."""
-    config = learner.config
+) -> list[float]:
+    """Take the optimisation steps of one episode; returns their losses. Raises `StoppedError`."""
+    config, workers = learner.config, learner.workers
     for group in learner.optimizer.param_groups:
         group["lr"] = learning_rate
     losses = []
     for step in range(1, config.updates + 1 if len(replay) else 1):
-        if any(learner.workers.gather(stop())):
-            return None
+        if any(workers.gather(stop())):
+            raise StoppedError
         sample = replay.sample(config.batch_size, streams.replay)
         depth = int(streams.depth.integers(1, config.layers)) if config.layers > 1 else 1
-        try:
-            with stopping(stop if learner.workers.count == 1 else lambda: False):
-                loss, errors = learner.update(sample, depth)
-        except StoppedError:
-            return None
+        # Several workers finish a step together, or one would wait for another.
+        with stopping(stop if workers.count == 1 else lambda: False):
+            loss, errors = learner.update(sample, depth)
         losses.append(loss)
         if step % config.target_every == 0 or step == config.updates:
             learner.sync_target()

@@ -3,7 +3,7 @@
 The three variants differ in one function, `HindsightGoal(s, g)`; the loop around it exists once.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -100,6 +100,12 @@ def first_state(trajectory: Trajectory, goal: Goal, end: int) -> int:
         seen.add(before)
         start -= 1
     return start
+
+
+def dead_ends(trajectories: Iterable[Trajectory], relaxations: Relaxations) -> list[Trajectory]:
+    """The unsolved trajectories that met a dead end, up to a few steps inside it."""
+    ended = (into_dead_end(t, relaxations) for t in trajectories if not t.solved)
+    return [way for way in ended if way is not None]
 
 
 def into_dead_end(trajectory: Trajectory, relaxations: Relaxations) -> Trajectory | None:

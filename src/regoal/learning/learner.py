@@ -2,7 +2,7 @@
 
 import copy
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar
 
 import numpy as np
@@ -61,6 +61,29 @@ class Learner:
         """All networks by name, the averaged one where it is one of its own."""
         networks = {"online": self.online, "target": self.target}
         return networks | ({"averaged": self.averaged} if self.config.average else {})
+
+    def state(self) -> dict[str, Tensor]:
+        """Copy what optimisation changes: all weights by network, Adam's moments as `adam/NAME`."""
+        weights = {name: network.weights for name, network in self.networks().items()}
+        moments = self.optimizer.state.get(self.online.weights, {})
+        state = weights | {f"adam/{name}": moment for name, moment in moments.items()}
+        return {name: tensor.detach().clone() for name, tensor in state.items()}
+
+    def restore(self, state: Mapping[str, Tensor]) -> None:
+        """Go back to what `state` returned, on whichever device. Raises `ValueError`, `KeyError`.
+
+        Remembered target values end.
+        """
+        self._target_values.clear()
+        with torch.no_grad():
+            for name, network in self.networks().items():
+                network.weights.copy_(_of_shape(state[name], network.weights))
+        moments = {k.removeprefix("adam/"): v for k, v in state.items() if k.startswith("adam/")}
+        # Adam counts its steps on the CPU, wherever the weights are.
+        self.optimizer.state[self.online.weights] = {
+            name: moment.clone() if name == "step" else moment.to(self.device, copy=True)
+            for name, moment in moments.items()
+        }
 
     def forget_states(self) -> None:
         """Drop what is remembered of states: their encodings and target values."""
@@ -205,3 +228,9 @@ class Learner:
             values = self._q_values(self.target, mine) if mine else []
             found = [q for part in self.workers.gather(values) for q in part]
             self._target_values.update(zip(unknown, found, strict=True))
+
+
+def _of_shape(tensor: Tensor, like: Tensor) -> Tensor:
+    if tensor.shape != like.shape:
+        raise ValueError(f"it has {len(tensor)} weights where {len(like)} are needed")
+    return tensor

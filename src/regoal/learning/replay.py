@@ -21,6 +21,15 @@ class Sample(NamedTuple):
     weights: Floats
 
 
+class ReplayState(NamedTuple):
+    """What a replay buffer holds at some time."""
+
+    transitions: list[Transition]
+    priorities: Floats
+    next_slot: int
+    largest: float
+
+
 class Replay:
     """The last `capacity` transitions; the oldest makes room for the newest.
 
@@ -69,6 +78,22 @@ class Replay:
         """Set the priorities of sampled transitions, which must be positive."""
         self.priorities[slots] = priorities
         self.largest = max(self.largest, float(priorities.max()))
+
+    def state(self) -> ReplayState:
+        """Copy what the buffer holds."""
+        return ReplayState(
+            list(self.transitions), self.priorities.copy(), self.next_slot, self.largest
+        )
+
+    def restore(self, state: ReplayState) -> None:
+        """Go back to what `state` returned. Raises `ValueError` if it is not of such a buffer."""
+        if state.priorities.shape != self.priorities.shape:
+            room = len(state.priorities)
+            raise ValueError(f"its replay buffer has room for {room} transitions")
+        self.transitions, self.priorities = list(state.transitions), state.priorities.copy()
+        self.next_slot, self.largest = state.next_slot, state.largest
+        if faults := self.faults():
+            raise ValueError("; ".join(faults))
 
     def states(self) -> set[State]:
         """All states of the kept transitions."""

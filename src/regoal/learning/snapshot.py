@@ -1,40 +1,53 @@
-"""What an episode changes, as it was before: an episode that is cut leaves no trace."""
+"""Everything that a training changes, and its state between two episodes.
 
-from dataclasses import fields
-from typing import TYPE_CHECKING
+Each part says itself what is mutable in it: `state` copies that, `restore` brings it back. An
+episode that is cut is undone with it, and a checkpoint writes it.
+"""
 
-import torch
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
-from regoal.learning.replay import Replay
+from torch import Tensor
 
-if TYPE_CHECKING:
-    from regoal.learning.dqn import Streams
-    from regoal.learning.learner import Learner
+from regoal.learning.learner import Learner
+from regoal.learning.replay import Replay, ReplayState
+from regoal.learning.streams import Streams, StreamStates
+from regoal.planning.task import Task
 
 
-class Before:
-    """The learner's weights and moments, replay and random streams, as they are now."""
+class TrainingState(NamedTuple):
+    """The state of a training's parts, which later steps do not change."""
 
-    def __init__(self, learner: "Learner", replay: Replay, streams: "Streams") -> None:
-        self._learner, self._replay, self._streams = learner, replay, streams
-        self._weights = {k: x.weights.detach().clone() for k, x in learner.networks().items()}
-        moments = learner.optimizer.state.get(learner.online.weights, {})
-        self._moments = {name: value.clone() for name, value in moments.items()}
-        self._transitions, self._priorities = list(replay.transitions), replay.priorities.copy()
-        self._slot, self._largest = replay.next_slot, replay.largest
-        self._states = {
-            f.name: getattr(streams, f.name).bit_generator.state for f in fields(streams)
-        }
+    learner: Mapping[str, Tensor]
+    replay: ReplayState
+    streams: StreamStates
 
-    def restore(self) -> None:
-        """Bring it back."""
-        learner, replay = self._learner, self._replay
-        learner.sync_target()  # forgets the remembered target values
-        with torch.no_grad():
-            for name, network in learner.networks().items():
-                network.weights.copy_(self._weights[name])
-        learner.optimizer.state[learner.online.weights] = self._moments
-        replay.transitions, replay.priorities = self._transitions, self._priorities
-        replay.next_slot, replay.largest = self._slot, self._largest
-        for name, state in self._states.items():
-            getattr(self._streams, name).bit_generator.state = state
+
+class Training(NamedTuple):
+    """The problems of a training and everything that it changes."""
+
+    tasks: Sequence[Task]
+    learner: Learner
+    replay: Replay
+    streams: Streams
+
+    def state(self) -> TrainingState:
+        """Copy what an episode changes."""
+        return TrainingState(self.learner.state(), self.replay.state(), self.streams.state())
+
+    def restore(self, state: TrainingState) -> None:
+        """Go back to what `state` returned. Raises `ValueError` if it does not fit."""
+        self.learner.restore(state.learner)
+        self.replay.restore(state.replay)
+        self.streams.restore(state.streams)
+
+    def forget_states(self) -> None:
+        """Release every state but those in replay, as the library keeps all that a task ever met.
+
+        Those in replay are made again from their atoms; nothing computed from them changes.
+        """
+        atoms = [(state, state.fluent_atoms) for state in self.replay.states()]
+        for task in self.tasks:
+            task.forget_states()
+        self.replay.replace_states({state: state.task.state_of(known) for state, known in atoms})
+        self.learner.forget_states()

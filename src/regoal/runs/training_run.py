@@ -18,10 +18,12 @@ from torch import Tensor
 from regoal.distributed.collectives import Workers
 from regoal.distributed.launch import together
 from regoal.errors import RegoalError, UsageError
-from regoal.learning.checkpoint import Checkpoint, Training, read_checkpoint, save_checkpoint
-from regoal.learning.dqn import EpisodeStats, Streams, train
+from regoal.learning.checkpoint import Checkpoint, read_checkpoint, save_checkpoint
+from regoal.learning.dqn import EpisodeStats, train
 from regoal.learning.learner import Learner
 from regoal.learning.replay import Replay
+from regoal.learning.snapshot import Training
+from regoal.learning.streams import Streams
 from regoal.networks.device import device_called
 from regoal.networks.encoder import Encoder
 from regoal.networks.kernels.cpu import kernel as native
