@@ -24,7 +24,8 @@ from regoal.cli import script
 from regoal.config import LAPTOP
 from regoal.domains.splits import write_split
 from regoal.learning.dqn import FORGET_EVERY
-from regoal.runs.settings import Progress, RunSettings
+from regoal.runs.news import Progress
+from regoal.runs.settings import RunSettings
 from regoal.runs.training_run import run_training
 from regoal.system.files import write_text_atomically
 

@@ -17,7 +17,8 @@ from statistics import median
 
 from regoal.config import LAPTOP
 from regoal.domains.splits import write_split
-from regoal.runs.settings import Progress, RunSettings
+from regoal.runs.news import Progress
+from regoal.runs.settings import RunSettings
 from regoal.runs.training_run import run_training
 
 KINDS = ((1, 1), (1, 2), (2, 1))

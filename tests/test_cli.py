@@ -15,7 +15,7 @@ from regoal.domains.splits import instances
 from regoal.errors import PddlError, UsageError
 from regoal.records.results import Outcome, PlanResult
 from regoal.records.run_record import load_run, read_results
-from regoal.runs.folder import told_disk_errors
+from regoal.runs.folder import explained_disk_errors
 from regoal.sweeps.sweep import print_commands, read_sweep
 
 # Lamps that are switched on for good: every policy reaches every goal.
@@ -661,7 +661,7 @@ def test_the_time_limit_of_plan_counts_from_the_start_of_the_process():
     [(errno.ENOSPC, "Make room"), (errno.EFBIG, "ulimit -f"), (errno.EACCES, "Make the folder")],
 )
 def test_a_training_that_cannot_write_ends_with_36(tmp_path, number, remedy):
-    with pytest.raises(UsageError, match=remedy) as error, told_disk_errors(tmp_path):
+    with pytest.raises(UsageError, match=remedy) as error, explained_disk_errors(tmp_path):
         raise OSError(number, os.strerror(number))
     assert error.value.exit_code == 36
 

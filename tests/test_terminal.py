@@ -2,8 +2,8 @@ import pytest
 
 from regoal import terminal
 from regoal.records.results import Outcome, PlanResult
-from regoal.runs.settings import Progress, RunSummary
-from regoal.runs.validation import Validation
+from regoal.records.validation import Validation
+from regoal.runs.news import Progress, RunSummary
 
 
 def progress(coverage):
@@ -73,6 +73,6 @@ def test_the_end_of_a_training(best, told, tmp_path):
 def test_every_way_to_end_is_told():
     from typing import get_args
 
-    from regoal.runs.settings import Ended
+    from regoal.runs.news import Ending
 
-    assert set(terminal.ENDINGS) == set(get_args(Ended))
+    assert set(terminal.ENDINGS) == set(get_args(Ending))

@@ -5,18 +5,15 @@ import math
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from rich.console import Console
 
 from regoal.records.json_lines import JsonObject, append_json_line, write_json_lines
 from regoal.records.results import PlanResult
 from regoal.records.run_record import RunRecord
+from regoal.runs.news import Progress, RunSummary
 from regoal.system.files import is_special
 from regoal.system.units import duration_text
-
-if TYPE_CHECKING:
-    from regoal.runs.settings import Progress, RunSummary
 
 PLAIN_EVERY_S = 10
 ENDINGS = {
@@ -75,7 +72,7 @@ def _plain_lines() -> Show:
     return show
 
 
-def progress_line(progress: "Progress") -> str:
+def progress_line(progress: Progress) -> str:
     """Where a training stands: mean hindsight-goal size and trajectory length, and so on."""
     parts = [f"episode {progress.episode}/{progress.episodes}"]
     if progress.coverage is not None and progress.best_coverage is not None:
@@ -89,7 +86,7 @@ def progress_line(progress: "Progress") -> str:
     return "  ".join(parts)
 
 
-def show_news(news: "str | Progress", show: Show) -> None:
+def show_news(news: str | Progress, show: Show) -> None:
     """Show what a training tells: notes are kept, the state replaces the one before."""
     if isinstance(news, str):
         show(news, True)
@@ -97,7 +94,7 @@ def show_news(news: "str | Progress", show: Show) -> None:
         show(progress_line(news), False)
 
 
-def summary_lines(summary: "RunSummary") -> list[str]:
+def summary_lines(summary: RunSummary) -> list[str]:
     """How a training ended, and where the policy is."""
     why = ENDINGS[summary.ended]
     lines = [f"{why} after {summary.episode} episodes and {duration_text(summary.elapsed_s)}"]

@@ -20,7 +20,8 @@ from regoal.errors import UsageError
 from regoal.learning.checkpoint import read_checkpoint
 from regoal.networks.policy_file import load_policy
 from regoal.records.json_lines import read_json, read_jsonl
-from regoal.runs.settings import Progress, RunSettings
+from regoal.runs.news import Progress
+from regoal.runs.settings import RunSettings
 from regoal.runs.training_run import run_training
 from regoal.system.threads import free_threads, process_group
 

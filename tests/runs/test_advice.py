@@ -7,8 +7,8 @@ import pytest
 
 from regoal.config import LAPTOP
 from regoal.learning.dqn import EpisodeStats
+from regoal.records.validation import Validation
 from regoal.runs.advice import RECENT, advice
-from regoal.runs.validation import Validation
 
 
 def episodes(solved, parts=4, count=RECENT):

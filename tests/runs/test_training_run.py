@@ -25,10 +25,12 @@ from regoal.networks.policy_file import load_policy
 from regoal.planning.task import Task
 from regoal.records.json_lines import read_json, read_jsonl
 from regoal.records.run_record import load_run
+from regoal.records.validation import Validation
 from regoal.runs import training_run as run_module
-from regoal.runs.settings import Progress, RunSettings
+from regoal.runs.news import Progress
+from regoal.runs.settings import RunSettings
 from regoal.runs.training_run import run_training
-from regoal.runs.validation import Standing, Validation
+from regoal.runs.validation import Standing
 from regoal.system import cancellation as stopping
 
 DOMAIN = """(define (domain tower)
@@ -514,7 +516,8 @@ import sys
 from pathlib import Path
 from regoal.config import TrainConfig, Decay
 from regoal.runs.training_run import run_training
-from regoal.runs.settings import RunSettings, Progress
+from regoal.runs.news import Progress
+from regoal.runs.settings import RunSettings
 files, out, config = Path(sys.argv[1]), Path(sys.argv[2]), eval(sys.argv[3])
 def tell(x):
     print(x.episode if isinstance(x, Progress) else x, flush=True)
@@ -544,7 +547,7 @@ def start(files, out, *, hash_seed=0, config=CONFIG, then="train()"):
 def test_one_seed_gives_one_policy_under_any_hash_seed(files, tmp_path, finished):
     processes = [start(files, tmp_path / str(seed), hash_seed=seed) for seed in (1, 2)]
     for process in processes:
-        output, _ = process.communicate(timeout=60)
+        output, _ = process.communicate(timeout=600)
         assert process.returncode == 0, output
     assert result(tmp_path / "1") == result(tmp_path / "2") == result(finished)
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from regoal.config import TrainConfig
 from regoal.learning.dqn import EpisodeStats
-from regoal.runs.validation import Validation
+from regoal.records.validation import Validation
 
 RECENT = 40
 """Episodes that are looked at."""

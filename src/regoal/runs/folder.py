@@ -3,17 +3,12 @@
 import contextlib
 import errno
 import fcntl
-import importlib.metadata
-import platform
-import subprocess
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-import regoal
 from regoal.errors import UsageError
-from regoal.records.json_lines import JsonObject, read_json, write_json
+from regoal.records.json_lines import read_json, write_json
 from regoal.records.run_record import (
-    CHECKPOINT,
     CONFIG,
     EPISODES,
     KEPT,
@@ -21,6 +16,7 @@ from regoal.records.run_record import (
     keep_episodes_before,
     kept_name,
 )
+from regoal.runs.software import software_changes
 
 LOCK = ".lock"
 EARLIER = "earlier_environments"
@@ -29,7 +25,6 @@ MAY_CHANGE = frozenset(
     {"budget_s", "patience", "episodes", "environment", "paths", "fingerprint", EARLIER}
 )
 """What may differ when a run goes on; all else would make it another run."""
-PACKAGES = ("regoal", "torch", "pymimir", "numpy")
 
 
 @contextlib.contextmanager
@@ -80,12 +75,12 @@ def write_config(folder: Path, config: Mapping[str, object]) -> tuple[str, ...]:
         before = {"workers": 1} | read_json(folder / CONFIG)  # older runs do not say
         for key in [*config, *(key for key in before if key not in config)]:
             if key not in MAY_CHANGE and before.get(key) != config.get(key):
-                told = f"{key} = {before.get(key)!r}, now it is {config.get(key)!r}"
+                difference = f"{key} = {before.get(key)!r}, now it is {config.get(key)!r}"
                 raise UsageError(
-                    f"{folder} cannot go on: it was started with {told}. "
+                    f"{folder} cannot go on: it was started with {difference}. "
                     f"Use the same settings, or another folder."
                 )
-        notes = _changes(before.get("environment"), config.get("environment"))
+        notes = software_changes(before.get("environment"), config.get("environment"))
         earlier = before.get(EARLIER)
         seen = [*(earlier if isinstance(earlier, list) else ())]
         seen += [before.get("environment")] if notes else []
@@ -105,18 +100,6 @@ def tidy(folder: Path, episode: int, validated: int) -> None:
             path.unlink()
 
 
-def checkpoint_path(folder: Path) -> Path:
-    """Where the newest checkpoint lies."""
-    return folder / CHECKPOINT
-
-
-def environment() -> JsonObject:
-    """Versions that may change the numbers of a run."""
-    versions: JsonObject = {name: package_version(name) for name in PACKAGES}
-    versions |= {"python": platform.python_version(), "machine": platform.machine()}
-    return versions | {"commit": _commit()}
-
-
 REMEDIES = {
     errno.ENOSPC: "Make room",
     errno.EDQUOT: "Make room",
@@ -125,7 +108,7 @@ REMEDIES = {
 
 
 @contextlib.contextmanager
-def told_disk_errors(folder: Path) -> Iterator[None]:
+def explained_disk_errors(folder: Path) -> Iterator[None]:
     """Turn an `OSError` into a `UsageError` that says how to go on."""
     try:
         yield
@@ -135,38 +118,3 @@ def told_disk_errors(folder: Path) -> Iterator[None]:
             f"{error.filename or folder} cannot be written: {error.strerror}. "
             f"{remedy}, then go on with --resume."
         ) from error
-
-
-def _changes(before: object, now: object) -> tuple[str, ...]:
-    old = before if isinstance(before, dict) else {}
-    new = now if isinstance(now, dict) else {}
-    changed = [f"{k} {old.get(k)} -> {v}" for k, v in new.items() if old.get(k) != v]
-    if not changed:
-        return ()
-    told = ", ".join(changed)
-    return (f"the run goes on with other software ({told}): numbers may differ a little",)
-
-
-def package_version(package: str = "regoal") -> str | None:
-    """The installed version of a package."""
-    try:
-        return importlib.metadata.version(package)
-    except importlib.metadata.PackageNotFoundError:
-        return None
-
-
-def _commit() -> str | None:
-    """The commit that this package runs from, None where it is no checkout."""
-    source = Path(regoal.__file__).parent
-
-    def git(*arguments: str) -> str:
-        command = ["git", "-C", str(source), *arguments]
-        done = subprocess.run(command, check=True, capture_output=True, text=True, timeout=10)
-        return done.stdout.strip()
-
-    try:
-        if git("rev-parse", "--show-prefix") != "src/regoal/":
-            return None
-        return git("describe", "--match=", "--always", "--dirty", "--abbrev=40")
-    except (OSError, subprocess.SubprocessError):
-        return None

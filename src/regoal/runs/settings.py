@@ -1,15 +1,11 @@
-"""What a run is asked to do, and what it tells about its course and its end."""
+"""What a run is asked to do."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
 
 from regoal.config import TrainConfig
-from regoal.records.run_record import POLICY
-from regoal.runs.validation import Validation
-
-Ended = Literal["episodes", "budget", "patience", "interrupted"]
+from regoal.errors import UsageError
+from regoal.system.threads import MOST_THREADS
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,49 +41,16 @@ class RunSettings:
         threads = f"{self.threads} thread{'s' if self.threads > 1 else ''}"
         return f"{self.config.hindsight} hindsight, {self.preset} preset, {workers}{threads}"
 
-
-@dataclass(frozen=True)
-class Progress:
-    """Where a run stands after an episode."""
-
-    episode: int
-    episodes: int
-    coverage: float | None
-    """Share of validation problems solved last, in [0, 1]; None before the first validation."""
-    best_coverage: float | None
-    goal_size: float
-    """Mean literals of this episode's hindsight goals."""
-    trajectory_length: float
-    """Mean steps of this episode's relabelled parts."""
-    loss: float
-    elapsed_s: float
-    left_s: float
-    """Seconds until the last episode or the end of the budget, whichever is sooner; estimated."""
-
-
-@dataclass(frozen=True)
-class RunSummary:
-    """How a run ended."""
-
-    folder: Path
-    ended: Ended
-    episode: int
-    """Episodes done."""
-    best: Validation | None
-    """Of the policy that was kept; None if the run was interrupted before any validation."""
-    elapsed_s: float
-    signal: int | None = None
-    """What interrupted it."""
-
-    @property
-    def policy(self) -> Path | None:
-        """The best policy's file, None where there is none yet."""
-        return self.folder / POLICY if self.best else None
-
-    @property
-    def exit_code(self) -> int:
-        """0, or 128 plus the signal's number as shells have it."""
-        return 0 if self.signal is None else 128 + self.signal
-
-
-Tell = Callable[[str | Progress], None]
+    def check(self) -> None:
+        """Raise `UsageError` for a number that will not do."""
+        if self.budget_s is not None and not self.budget_s > 0:
+            raise UsageError(f"the budget must be above 0 seconds, got {self.budget_s}.")
+        if not 1 <= self.threads <= MOST_THREADS:
+            raise UsageError(f"--threads lies in 1 to {MOST_THREADS}, got {self.threads}.")
+        if not 1 <= self.workers <= self.config.batch_size:
+            raise UsageError(
+                f"--workers lies in 1 to the batch size {self.config.batch_size}, "
+                f"got {self.workers}."
+            )
+        if self.workers > 1 and self.device == "cuda":
+            raise UsageError("Several workers share a CPU's cores; on a GPU take one, --workers 1.")
