@@ -9,14 +9,18 @@ import sys
 
 import pytest
 
-from regoal import cli, commands, terminal
+from regoal import cli, terminal
+from regoal.commands import COMMANDS
+from regoal.commands.planning import Policies
+from regoal.commands.training import Train
 from regoal.config import LAPTOP, PAPER, Decay, TrainConfig
 from regoal.domains.splits import instances
 from regoal.errors import PddlError, UsageError
 from regoal.records.results import Outcome, PlanResult
 from regoal.records.run_record import load_run, read_results
 from regoal.runs.folder import explained_disk_errors
-from regoal.sweeps.sweep import print_commands, read_sweep
+from regoal.sweeps.commands import print_commands
+from regoal.sweeps.sweep_file import read_sweep
 
 # Lamps that are switched on for good: every policy reaches every goal.
 DOMAIN = """
@@ -90,7 +94,7 @@ def lamps(tmp_path):
 # --- help and bad command lines
 
 
-@pytest.mark.parametrize("command", [[], *([name] for name in commands.COMMANDS)])
+@pytest.mark.parametrize("command", [[], *([name] for name in COMMANDS)])
 def test_help_of_every_command_is_quick(command):
     # Processor time, not the clock: what else runs on this machine must not count.
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -102,7 +106,7 @@ def test_help_of_every_command_is_quick(command):
 
 
 def test_help_loads_no_heavy_library():
-    names = [*commands.COMMANDS, "--help"]
+    names = [*COMMANDS, "--help"]
     script = (
         "import sys; from regoal import cli\n"
         f"[cli.run([name, '--help']) for name in {names}]\n"
@@ -116,7 +120,7 @@ def test_help_loads_no_heavy_library():
 def test_the_overview_names_every_command(capsys):
     assert regoal("--help") == 0
     text = capsys.readouterr().out
-    assert all(f"\n  {name} " in text for name in commands.COMMANDS)
+    assert all(f"\n  {name} " in text for name in COMMANDS)
     assert all(len(line) <= 100 for line in text.splitlines())
 
 
@@ -173,7 +177,7 @@ def test_every_error_has_its_code_and_message(error, code, told, capsys, monkeyp
     def fail(self):
         raise error
 
-    monkeypatch.setattr(commands.Policies, "run", fail)
+    monkeypatch.setattr(Policies, "run", fail)
     assert regoal("policies") == code
     said = capsys.readouterr().err
     assert told in said
@@ -549,7 +553,7 @@ def test_every_command_of_a_sweep_is_one_of_ours(tmp_path, capsys):
     assert lines == print_commands(read_sweep(file))
     steps = [step for line in lines for step in line.split(" && ") if step.startswith("regoal ")]
     parsed = [cli.parse(step.split()[1:]) for step in steps]
-    training = [command for command in parsed if isinstance(command, commands.Train)]
+    training = [command for command in parsed if isinstance(command, Train)]
     assert len(parsed) == 3 + 2 * 2
     assert {command.config.hindsight for command in training} == {"lifted", "state"}
     assert {(c.config.layers, c.config.temperature.episodes) for c in training} == {(3, 7)}

@@ -10,7 +10,9 @@ from types import FrameType
 
 import tyro
 
-from regoal.commands import COMMANDS, Command, Train
+from regoal.commands import COMMANDS
+from regoal.commands.arguments import Command
+from regoal.commands.training import Train
 from regoal.config import LAPTOP, PRESETS
 from regoal.errors import (
     EXIT_DONE,

@@ -37,7 +37,8 @@ from regoal.records.run_record import load_run
 from regoal.reports.rendering import to_markdown
 from regoal.reports.tables import tables_of
 from regoal.runs.validation import Standing
-from regoal.sweeps.sweep import print_commands, read_sweep
+from regoal.sweeps.commands import print_commands
+from regoal.sweeps.sweep_file import read_sweep
 from reliability import texts
 from reliability.mutation import DATA_WORDS, PDDL_WORDS, PLAN_WORDS, mutated
 

@@ -13,7 +13,9 @@ from regoal.errors import UsageError
 from regoal.records.json_lines import json_line
 from regoal.records.results import Outcome, PlanResult
 from regoal.records.run_record import load_run
-from regoal.sweeps import sweep
+from regoal.sweeps.commands import finished, print_commands
+from regoal.sweeps.run_sweep import run_sweep
+from regoal.sweeps.sweep_file import read_sweep
 from regoal.system import processes
 from regoal.system.files import short_digest
 
@@ -55,7 +57,7 @@ def grid(tmp_path):
     def read(more=""):
         path = tmp_path / "sweep.toml"
         path.write_text(FILE.format(out=str(tmp_path / "out"), more=more))
-        return sweep.read_sweep(path)
+        return read_sweep(path)
 
     return read
 
@@ -89,7 +91,7 @@ def test_the_grid_goes_seed_by_seed(grid):
 def test_a_sweep_runs_everything_once(grid, program, tmp_path):
     told = []
     grid_ = grid("instances_seed = 7\n[overrides]\nlayers = 2\nlearn_dead_ends = false")
-    assert sweep.run_sweep(grid_, tell=told.append, program=program()) == []
+    assert run_sweep(grid_, tell=told.append, program=program()) == []
     assert told[0] == "8 runs, 0 of them finished"
     assert (
         told[1] == f"blocks/lifted/3 begins; its output goes to {tmp_path}/out/blocks/lifted/3.log"
@@ -123,22 +125,22 @@ def test_a_sweep_runs_everything_once(grid, program, tmp_path):
     assert all(call[-2:-1] == ["7"] for call in made[:6])
     assert load_run(out / "blocks-l/lifted/3").domain == "blocks-l"
 
-    assert sweep.run_sweep(grid_, tell=told.append, program=program()) == []
+    assert run_sweep(grid_, tell=told.append, program=program()) == []
     assert told[-1] == "8 runs, 8 of them finished"
     assert len(calls(tmp_path)) == len(made), "a finished run must not run again"
     for more in ("", "instances_seed = 8\n[overrides]\nlayers = 2\nlearn_dead_ends = false"):
         with pytest.raises(UsageError, match="holds a run with other settings"):
-            sweep.run_sweep(grid(more), tell=told.append, program=program())
+            run_sweep(grid(more), tell=told.append, program=program())
 
 
 def test_several_at_a_time_get_one_thread_each(grid, program, tmp_path):
-    assert sweep.run_sweep(grid(), jobs=2, tell=lambda _: None, program=program()) == []
+    assert run_sweep(grid(), jobs=2, tell=lambda _: None, program=program()) == []
     assert {call[-1] for call in calls(tmp_path)} == {"1"}
 
 
 def test_a_failed_run_stops_no_other_and_is_reported(grid, program, tmp_path):
     extra = 'if command == "train" and "state/4" in str(out): sys.exit("no such luck")'
-    failures = sweep.run_sweep(grid(), tell=lambda _: None, program=program(extra))
+    failures = run_sweep(grid(), tell=lambda _: None, program=program(extra))
     assert [(f.step, f.exit_code) for f in failures] == [
         ("blocks/state/4 train", 1),
         ("blocks-l/state/4 train", 1),
@@ -146,27 +148,27 @@ def test_a_failed_run_stops_no_other_and_is_reported(grid, program, tmp_path):
     assert "no such luck" in failures[0].log.read_text()
     log = tmp_path / "out/blocks/state/4.log"
     assert str(failures[0]).endswith(f"exit code 1 (no such luck); its output is in {log}")
-    done = [s.name for s in grid().settings if sweep.finished(grid(), s)]
+    done = [s.name for s in grid().settings if finished(grid(), s)]
     assert len(done) == 6
     # The next call tries the failed ones alone.
     before = len(calls(tmp_path))
-    assert sweep.run_sweep(grid(), tell=lambda _: None, program=program()) == []
+    assert run_sweep(grid(), tell=lambda _: None, program=program()) == []
     assert [call[0] for call in calls(tmp_path)[before:]] == ["train", "evaluate"] * 2
 
 
 def test_a_run_that_went_on_after_its_test_is_tested_anew(grid, program, tmp_path):
-    assert sweep.run_sweep(grid(), tell=lambda _: None, program=program()) == []
+    assert run_sweep(grid(), tell=lambda _: None, program=program()) == []
     folder = tmp_path / "out/blocks/lifted/3"
     setting = next(s for s in grid().settings if s.name == "blocks/lifted/3")
     (folder / "policy.safetensors").write_bytes(b"tested")
     of = {"policy": short_digest(folder / "policy.safetensors")}
     (folder / "results.jsonl").write_text(json_line(A_RESULT.to_json() | of))
-    assert sweep.finished(grid(), setting)
+    assert finished(grid(), setting)
     (folder / "policy.safetensors").write_bytes(b"better")
-    assert not sweep.finished(grid(), setting)
+    assert not finished(grid(), setting)
 
     before = len(calls(tmp_path))
-    assert sweep.run_sweep(grid(), tell=lambda _: None, program=program()) == []
+    assert run_sweep(grid(), tell=lambda _: None, program=program()) == []
     training, testing = calls(tmp_path)[before:]
     assert (training[0], testing[0]) == ("train", "evaluate")
     assert "--resume" in training
@@ -175,7 +177,7 @@ def test_a_run_that_went_on_after_its_test_is_tested_anew(grid, program, tmp_pat
 
 def test_without_instances_a_domain_is_left_out(grid, program, tmp_path):
     extra = 'if command == "generate" and rest[0] == "blocks": sys.exit(36)'
-    failures = sweep.run_sweep(grid(), tell=lambda _: None, program=program(extra))
+    failures = run_sweep(grid(), tell=lambda _: None, program=program(extra))
     assert [f.step for f in failures] == ["generate blocks --split train"]
     assert not (tmp_path / "out/instances/seed-0/blocks/train").exists()
     assert sum(call[0] == "evaluate" for call in calls(tmp_path)) == 4
@@ -204,7 +206,7 @@ if command == "train":
     thread = threading.Thread(target=interrupt, daemon=True)
     thread.start()
     with pytest.raises(KeyboardInterrupt):
-        sweep.run_sweep(grid(), jobs=2, tell=lambda _: None, program=program(extra))
+        run_sweep(grid(), jobs=2, tell=lambda _: None, program=program(extra))
     thread.join()
     assert len(list(out.rglob("saved"))) == len(list(out.rglob("started"))) == 2
 
@@ -236,7 +238,7 @@ if command == "generate" and options["--split"] == "test":
     ready.mkdir(parents=True)
     (ready / "domain.pddl").touch()
 """
-    assert sweep.run_sweep(grid(), tell=lambda _: None, program=program(extra)) == []
+    assert run_sweep(grid(), tell=lambda _: None, program=program(extra)) == []
     assert list((tmp_path / "out").rglob("*.tmp")) == []
 
 
@@ -253,15 +255,15 @@ def test_options_in_a_table_are_options(grid):
 def test_printed_commands_do_the_same_in_a_shell(program, tmp_path):
     path = tmp_path / "sweep.toml"
     path.write_text(FILE.format(out=str(tmp_path / "it's"), more=""))
-    grid_ = sweep.read_sweep(path)
-    lines = sweep.print_commands(grid_, program=program())
+    grid_ = read_sweep(path)
+    lines = print_commands(grid_, program=program())
     assert lines[0] == "# first, once:"
     assert lines[7] == "# then, in any order:"
     assert len(lines) == 1 + 6 + 1 + 8
     for line in lines[:9]:
         subprocess.run(line, shell=True, check=True)
-    assert sweep.finished(grid_, grid_.settings[0])
-    left = sweep.print_commands(grid_)
+    assert finished(grid_, grid_.settings[0])
+    left = print_commands(grid_)
     assert len(left) == 1 + 0 + 1 + 7
     assert left[2].startswith("regoal train ")
 
@@ -310,19 +312,19 @@ def test_bad_files_are_refused(tmp_path, change, message):
     path = tmp_path / "sweep.toml"
     path.write_text(FILE.format(out="out", more="").replace(*change))
     with pytest.raises(UsageError, match=message):
-        sweep.read_sweep(path)
+        read_sweep(path)
 
 
 def test_files_that_are_no_text_and_folders_that_cannot_be_are_refused(tmp_path):
     path = tmp_path / "sweep.toml"
     path.write_bytes(FILE.format(out="out", more="").encode() + b"# \xff")
     with pytest.raises(UsageError, match=r"sweep\.toml is not TOML"):
-        sweep.read_sweep(path)
+        read_sweep(path)
     path.write_text(FILE.format(out="x" * 3000, more=""))
     with pytest.raises(UsageError, match=r"sweep\.toml: a run cannot have its folder: File name"):
-        sweep.read_sweep(path)
+        read_sweep(path)
 
 
 def test_a_missing_file_is_named(tmp_path):
     with pytest.raises(UsageError, match=r"absent\.toml cannot be read"):
-        sweep.read_sweep(tmp_path / "absent.toml")
+        read_sweep(tmp_path / "absent.toml")

@@ -1,0 +1,43 @@
+"""Arguments that several commands have: devices, and numbers with a unit."""
+
+import math
+from collections.abc import Callable
+from typing import Annotated, Protocol
+
+from tyro.conf import arg
+from tyro.constructors import PrimitiveConstructorSpec
+
+from regoal.config import DeviceName
+from regoal.system import units
+
+
+def _quantity(
+    metavar: str, read: Callable[[str], float], unit: str
+) -> PrimitiveConstructorSpec[float]:
+    """How tyro reads and shows a number with a unit."""
+    return PrimitiveConstructorSpec(
+        nargs=1,
+        metavar=metavar,
+        instance_from_str=lambda words: read(words[0]),
+        is_instance=lambda value: isinstance(value, int | float),
+        str_from_instance=lambda value: [
+            units.NONE if math.isinf(value) else f"{units.number_text(float(value))}{unit}",
+        ],
+    )
+
+
+Device = Annotated[
+    DeviceName,
+    arg(
+        help="Where the network runs; auto takes a GPU that the fused kernels run on, else the CPU."
+    ),
+]
+Duration = Annotated[float, _quantity("TIME", units.seconds, "s")]
+Memory = Annotated[float, _quantity("SIZE", units.mebibytes, "M")]
+
+
+class Command(Protocol):
+    """A parsed command."""
+
+    def run(self) -> int:
+        """Do it; returns the exit code. Raises `RegoalError`."""

@@ -1,0 +1,77 @@
+"""Commands for experiments: many runs, and tables and figures of them."""
+
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from tyro.conf import FlagCreatePairsOff, Positional
+
+from regoal import terminal
+from regoal.errors import (
+    EXIT_DONE,
+    UsageError,
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sweep:
+    """Train and test a grid of domains, hindsight variants and seeds; skips what is finished."""
+
+    file: Positional[Path]
+    """A TOML file with the grid, as in reproduction/."""
+    jobs: int = 1
+    """How many runs at a time."""
+    print_commands: FlagCreatePairsOff[bool] = False
+    """Only print the commands, one line a run, for a cluster."""
+
+    def run(self) -> int:
+        """Run the grid to its end, whatever fails in between."""
+        from regoal.sweeps.commands import print_commands
+        from regoal.sweeps.run_sweep import run_sweep
+        from regoal.sweeps.sweep_file import read_sweep
+
+        grid = read_sweep(self.file)
+        if self.print_commands:
+            print("\n".join(print_commands(grid)))
+            return EXIT_DONE
+        try:
+            failures = run_sweep(grid, jobs=self.jobs, tell=_print_whole_line)
+        except (KeyboardInterrupt, SystemExit):
+            print("interrupted; the same command goes on", flush=True)
+            raise
+        for failure in failures:
+            print(f"regoal: error: {failure}", file=sys.stderr)
+        return failures[0].exit_code if failures else EXIT_DONE
+
+
+def _print_whole_line(text: str) -> None:
+    """Print a line in one write, as several threads do so."""
+    print(f"{text}\n", end="", flush=True)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Report:
+    """Make tables and figures from run folders."""
+
+    runs: Positional[tuple[Path, ...]]
+    """Run folders, folders with runs somewhere below, or files of results."""
+    out: Path | None = None
+    """A folder for the tables (Markdown, CSV, LaTeX) and figures (PNG, SVG)."""
+
+    def run(self) -> int:
+        """Write everything where a folder is given, then print the tables."""
+        from regoal.records.run_record import find_runs, load_run
+
+        if not self.runs:
+            raise UsageError("Give at least one run folder or file of results.")
+        runs = [load_run(folder) for folder in find_runs(self.runs)]
+        written: list[Path] = []
+        if self.out is not None:
+            from regoal.reports.report import write_report
+
+            written = write_report(runs, self.out)
+        if self.out is None or any(run.results for run in runs):
+            terminal.print_tables(runs)
+        for path in written:
+            print(path)
+        return EXIT_DONE

@@ -1,0 +1,116 @@
+"""Commands for one problem: plan, check a plan; and the policies to plan with."""
+
+import math
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from tyro.conf import Positional
+
+from regoal.commands.arguments import Device, Duration, Memory
+from regoal.errors import (
+    EXIT_DONE,
+    EXIT_INVALID_PLAN,
+    EXIT_NO_PLAN,
+)
+from regoal.system.limits import process_age, supervised
+from regoal.system.threads import free_threads
+
+STARTED = time.perf_counter() - process_age()
+"""When this process began, on the clock of `time.perf_counter`."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """Find a plan with a policy. It is validated before it is written; without one no file is.
+
+    It takes the best action into a new state; where there is none, into the one visited least.
+    """
+
+    policy: Positional[str]
+    """A policy file, a run folder, or the name of a shipped policy (see `regoal policies`)."""
+    domain: Positional[Path]
+    """The domain file."""
+    problem: Positional[Path]
+    """The problem file."""
+    out: Path = Path("sas_plan")
+    """The plan file."""
+    layers: int | None = None
+    """Rounds of message passing; as many as in training unless given."""
+    max_steps: int = 1000
+    """Most actions."""
+    time_limit: Duration = math.inf
+    """Most wall-clock time of the whole command, from the start of its process, e.g. 30s, 5m."""
+    memory_limit: Memory = math.inf
+    """Most memory for data, e.g. 1G."""
+    device: Device = "auto"
+
+    def run(self) -> int:
+        """Plan."""
+        left = self.time_limit - (time.perf_counter() - STARTED)
+        code = supervised(seconds=left, mib=self.memory_limit)
+        return self._plan() if code is None else code
+
+    def _plan(self) -> int:
+        from regoal.evaluation.evaluate import TestSettings, load, solve, unread_goals
+        from regoal.networks.policy_file import policy_encoder
+        from regoal.planning.plans import cost_text, prepare_plan_file, write_plan
+        from regoal.planning.task import load_domain, load_task
+
+        prepare_plan_file(self.out, (self.domain, self.problem))
+        policy = load(self.policy, threads=free_threads(), device=self.device)
+        domain = load_domain(self.domain)
+        encoder, notes = policy_encoder(policy, domain)
+        task = load_task(domain, self.problem)
+        for note in (*notes, *unread_goals(encoder, [task])):
+            print(note)
+        layers = policy.layers if self.layers is None else self.layers
+        settings = TestSettings(layers=layers, max_steps=self.max_steps)
+        found = solve(policy, encoder, task, settings)
+        if found.actions is None:
+            print(f"No plan: {found.reason}.")
+            return EXIT_NO_PLAN
+        verdict = write_plan(self.out, task, found.actions)
+        print(f"Plan length: {len(found.actions)} step(s).")
+        print(f"Plan cost: {cost_text(verdict.cost)}")
+        if found.returns:
+            print(f"Steps into states visited before: {found.returns}")
+        print(f"Search time: {found.seconds:.2f}s")
+        print(f"Total time: {time.perf_counter() - STARTED:.2f}s")
+        print(f"The plan is valid and written to {self.out}")
+        return EXIT_DONE
+
+
+@dataclass(frozen=True)
+class Validate:
+    """Check a plan step by step; says which step fails and why. Exit code 0: valid, 1: not."""
+
+    domain: Positional[Path]
+    """The domain file."""
+    problem: Positional[Path]
+    """The problem file."""
+    plan: Positional[Path]
+    """The plan file."""
+
+    def run(self) -> int:
+        """Validate."""
+        from regoal.planning.plans import check_plan_file
+
+        verdict = check_plan_file(self.domain, self.problem, self.plan)
+        print(f"{self.plan}: {'valid' if verdict.valid else 'INVALID'}, {verdict.reason}")
+        return EXIT_DONE if verdict.valid else EXIT_INVALID_PLAN
+
+
+@dataclass(frozen=True)
+class Policies:
+    """List the policies that come with regoal."""
+
+    def run(self) -> int:
+        """List them."""
+        from regoal.networks.policy_file import load_policy, shipped_policies
+
+        for name, path in shipped_policies().items():
+            policy = load_policy(path)
+            print(f"{name}: {policy.layers} layers, {path}")
+            print("    " + str(policy.schema).replace("; ", "\n    "))
+        return EXIT_DONE

@@ -1,0 +1,154 @@
+"""Commands that run a policy, or the planner LAMA, on all problems of a folder."""
+
+import math
+import sys
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tyro.conf import FlagCreatePairsOff, Positional
+
+from regoal import terminal
+from regoal.commands.arguments import Device, Duration, Memory
+from regoal.errors import (
+    EXIT_DONE,
+    EXIT_INTERNAL,
+    RegoalError,
+    UsageError,
+)
+from regoal.planning.problem_files import problem_files, with_domains
+from regoal.records.results import PlanResult, problem_names
+from regoal.records.run_record import check_credit, kept_results
+from regoal.system.limits import supervised
+from regoal.system.threads import free_threads
+
+if TYPE_CHECKING:
+    from regoal.evaluation.evaluate import TestSettings
+    from regoal.networks.policy_file import Policy
+
+MOST_MIB = 10**9
+
+
+@dataclass(frozen=True, kw_only=True)
+class Evaluate:
+    """Run a policy on every problem of a folder: coverage and plan lengths.
+
+    It takes the best action into a new state; where there is none, into the one visited least.
+    """
+
+    policy: Positional[str]
+    """A policy file, a run folder, or the name of a shipped policy."""
+    problems: Path
+    """The folder with the problems."""
+    domain: Path | None = None
+    """The domain file; without it, the one found beside or above each problem."""
+    layers: int | None = None
+    """Rounds of message passing; as many as in training unless given."""
+    max_steps: int = 1000
+    """Most actions for a problem."""
+    time_limit: Duration = math.inf
+    """Most wall-clock time for a problem once it has been read, e.g. 30s."""
+    memory_limit: Memory = math.inf
+    """Most memory for data of the whole command, e.g. 4G. With it one process runs all problems,
+    else there is one for each core or as many as OMP_NUM_THREADS says."""
+    out: Path | None = None
+    """A file for the records, one line of JSON a problem as it ends; large ones
+    begin."""
+    resume: FlagCreatePairsOff[bool] = False
+    """Go on where an earlier call with the same options has stopped: problems that --out has
+    results of are not run again."""
+    plans: Path | None = None
+    """A folder for the plans, one NAME.plan a solved problem."""
+    device: Device = "auto"
+
+    def run(self) -> int:
+        """Evaluate; problems that stay unsolved are no failure, unreadable ones are."""
+        code = supervised(seconds=math.inf, mib=self.memory_limit)
+        return self._evaluate() if code is None else code
+
+    def _evaluate(self) -> int:
+        from regoal.evaluation.evaluate import TestSettings, evaluate, load
+
+        policy = load(self.policy, threads=free_threads(), device=self.device)
+        problems = with_domains(problem_files(self.problems), self.domain)
+        if self.out is not None:
+            check_credit(self.out, policy.digest)
+        settings = TestSettings(
+            layers=policy.layers if self.layers is None else self.layers,
+            max_steps=self.max_steps,
+            time_limit_s=self.time_limit,
+            plans=self.plans,
+            alone=math.isfinite(self.memory_limit),
+        )
+        known = self._known(policy, problems, settings) if self.resume else []
+        settings = replace(settings, known=frozenset(result.problem for result in known))
+        errors: list[RegoalError] = []
+        with terminal.live_line() as show:
+            found = evaluate(
+                policy, problems, settings, lambda note: show(note, True), errors.append
+            )
+            results = terminal.follow(found, len(problems), self.out, show, known)
+        terminal.print_coverage(results)
+        for error in errors:
+            print(f"regoal: error: {error}", file=sys.stderr)
+        return errors[0].exit_code if errors else EXIT_DONE
+
+    def _known(
+        self, policy: "Policy", problems: Sequence[tuple[Path, Path]], settings: "TestSettings"
+    ) -> list[PlanResult]:
+        """What a call that was stopped has found; a plan that is to be written must be there."""
+        if self.out is None:
+            raise UsageError("--resume needs --out, the file of records to go on with.")
+        names = problem_names([problem for _, problem in problems])
+        digests = [settings.digest(policy, *files) for files in problems]
+        known = kept_results(self.out, dict(zip(names, digests, strict=True)))
+        if self.plans is not None:
+            plans = self.plans
+            known = [r for r in known if not r.solved or (plans / f"{r.problem}.plan").is_file()]
+        print(f"{len(known)} of {len(problems)} problems have their results in {self.out}")
+        return known
+
+
+@dataclass(frozen=True, kw_only=True)
+class Lama:
+    """Run the planner LAMA on every problem of a folder, for comparison: its first plans."""
+
+    domain: Positional[Path]
+    """The domain file."""
+    problems: Path
+    """The folder with the problems."""
+    time_limit: Duration = 1800.0
+    """CPU time for a problem, e.g. 5m."""
+    memory_limit: Memory = 8192.0
+    """Memory for a problem, e.g. 4G."""
+    jobs: int = 1
+    """How many problems at a time."""
+    out: Path | None = None
+    """A file for the records, one line of JSON a problem."""
+    plans: Path | None = None
+    """A folder for the plans, one NAME.plan a solved problem."""
+
+    def run(self) -> int:
+        """Run it; problems that stay unsolved are no failure, those that LAMA fails on are."""
+        from regoal.evaluation.lama import Limits, lama_folder
+        from regoal.planning.plans import check_plan_file
+
+        def fault_of(*files: Path) -> str:
+            verdict = check_plan_file(*files)
+            return "" if verdict.valid else verdict.reason
+
+        problems = with_domains(problem_files(self.problems), self.domain)
+        limits = Limits(self.time_limit, int(min(self.memory_limit, MOST_MIB)))
+        with tempfile.TemporaryDirectory(prefix="regoal-") as unkept, terminal.live_line() as show:
+            found = lama_folder(
+                problems,
+                jobs=self.jobs,
+                limits=limits,
+                plans=self.plans or Path(unkept),
+                fault_of=fault_of,
+            )
+            results = terminal.follow(found, len(problems), self.out, show)
+        terminal.print_coverage(results)
+        return EXIT_DONE if all(r.outcome.expected for r in results) else EXIT_INTERNAL

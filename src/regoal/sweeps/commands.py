@@ -1,0 +1,106 @@
+"""The commands that make one run of a sweep, and whether it still needs them."""
+
+import json
+import shlex
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict
+from pathlib import Path
+
+from regoal.errors import UsageError
+from regoal.records.json_lines import JsonObject, read_json
+from regoal.records.run_record import CONFIG, DONE, RESULTS, load_run
+from regoal.sweeps.sweep_file import RunSetting, Sweep
+from regoal.system.units import number_text
+
+SPLITS = ("train", "validation", "test")
+
+
+def finished(sweep: Sweep, setting: RunSetting) -> bool:
+    """Whether a run has been trained and tested, with the policy that it has now.
+
+    Raises `UsageError` where its folder holds a finished run with other settings.
+    """
+    marker = sweep.folder(setting) / DONE
+    if not marker.is_file():
+        return False
+    done = read_json(marker)
+    if done != done_record(sweep, setting):
+        raise UsageError(
+            f"{marker.parent} holds a run with other settings than the sweep file gives. "
+            f"Choose another `out` or move that folder away."
+        )
+    return not is_outdated(marker.parent)
+
+
+def is_outdated(folder: Path) -> bool:
+    """Whether a run went on after its test, and found a better policy."""
+    return (folder / CONFIG).is_file() and load_run(folder).of_another_policy
+
+
+def generate_arguments(sweep: Sweep, domain: str, split: str, folder: Path) -> list[str]:
+    """Arguments of the command that makes the problems of one split."""
+    seed = str(sweep.instances_seed)
+    return ["generate", domain, "--split", split, "--out", str(folder), "--seed", seed]
+
+
+def training_arguments(sweep: Sweep, setting: RunSetting) -> list[str]:
+    """Arguments of the command that trains one run, or goes on with it."""
+    train, validation, _ = (str(sweep.instances(setting.domain, split)) for split in SPLITS)
+    words = ["train", f"{train}/domain.pddl", "--problems", train, "--validation", validation]
+    words += ["--hindsight", setting.hindsight, "--seed", str(setting.seed)]
+    words += ["--name", setting.domain, "--preset", setting.preset]
+    words += ["--budget", f"{number_text(float(setting.budget_minutes))}m"]
+    words += [word for item in sorted(setting.overrides.items()) for word in _option(*item)]
+    return [*words, "--out", str(sweep.folder(setting)), "--resume"]
+
+
+def testing_arguments(sweep: Sweep, setting: RunSetting) -> list[str]:
+    """Arguments of the command that tests it; the test of an earlier policy is begun anew."""
+    folder, test = sweep.folder(setting), str(sweep.instances(setting.domain, "test"))
+    words = ["evaluate", str(folder), "--problems", test, "--out", str(folder / RESULTS)]
+    return words if is_outdated(folder) else [*words, "--resume"]
+
+
+STEPS = (training_arguments, testing_arguments)
+"""What makes one run, each step after the one before, whose policy it may depend on."""
+
+
+def _option(name: str, value: str | int | float | bool) -> list[str]:
+    name = name.replace("_", "-")
+    if isinstance(value, bool):
+        return [f"--{name}" if value else f"--no-{name}"]
+    return [f"--{name}", str(value)]
+
+
+def _shell(program: Iterable[str], arguments: Iterable[str]) -> str:
+    return shlex.join([*program, *arguments])
+
+
+def done_record(sweep: Sweep, setting: RunSetting) -> JsonObject:
+    """What marks a run of this sweep as finished."""
+    return {"finished": True, **asdict(setting), "instances_seed": sweep.instances_seed}
+
+
+def print_commands(sweep: Sweep, *, program: Sequence[str] = ("regoal",)) -> list[str]:
+    """Shell lines for a cluster: comments, the generation of instances, then one line a run.
+
+    The lines of one part do not depend on each other. Finished runs are left out.
+    """
+    waiting = [setting for setting in sweep.settings if not finished(sweep, setting)]
+    domains = dict.fromkeys(setting.domain for setting in waiting)
+    lines = ["# first, once:"]
+    for domain in domains:
+        for split in SPLITS:
+            folder = sweep.instances(domain, split)
+            if not folder.is_dir():
+                unfinished = folder.with_name(f".{split}.tmp")
+                making = generate_arguments(sweep, domain, split, unfinished)
+                moving = ("mv", str(unfinished), str(folder))
+                lines.append(f"{_shell(program, making)} && {shlex.join(moving)}")
+    lines.append("# then, in any order:")
+    for setting in waiting:
+        steps = [_shell(program, step(sweep, setting)) for step in STEPS]
+        done = shlex.quote(json.dumps(done_record(sweep, setting)))
+        mark = f"printf '%s\\n' {done} > {shlex.quote(str(sweep.folder(setting) / DONE))}"
+        lines.append(" && ".join([*steps, mark]))
+    return lines
