@@ -1,6 +1,6 @@
 """Write the generated pages of the site: `python -m tools.reference_pages`.
 
-Commands come from the dataclasses in `commands.py`, the configuration from `config.py`; a test
+Commands come from the dataclasses in `commands/`, the configuration from `config.py`; a test
 compares the committed pages with what this script would write.
 """
 
@@ -14,7 +14,9 @@ from pathlib import Path
 
 from tyro.constructors import PrimitiveConstructorSpec
 
-from regoal.commands import COMMANDS, Command, Train
+from regoal.commands import COMMANDS
+from regoal.commands.arguments import Command
+from regoal.commands.training import Train
 from regoal.config import LAPTOP, PAPER, Decay, TrainConfig
 
 DOCS = Path(__file__).parent.parent / "docs"
