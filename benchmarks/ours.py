@@ -22,7 +22,7 @@ from regoal.networks.kernels.cpu import kernel as native
 from regoal.networks.q_network import QNetwork
 from regoal.networks.relations import relations_of
 from regoal.planning.goals import Goal
-from regoal.planning.matching.schema import schema_of
+from regoal.planning.matching.library_schema import schema_of
 from regoal.planning.task import State
 
 

@@ -12,7 +12,7 @@ from regoal.networks.encoder import Encoder
 from regoal.networks.kernels.cpu import kernel as native
 from regoal.networks.q_network import QNetwork
 from regoal.networks.relations import Relation, relations_of
-from regoal.planning.matching.schema import schema_of
+from regoal.planning.matching.library_schema import schema_of
 from regoal.planning.task import State, Task, load_domain, load_task
 
 # A shell that starts a job in the background lets it ignore interrupts, and so would the programs

@@ -13,7 +13,7 @@ from regoal.networks.q_network import QNetwork
 from regoal.networks.relations import relations_of
 from regoal.planning.goals import Atom, Goal
 from regoal.planning.lifting.lifted_goals import lifted_goals
-from regoal.planning.matching.schema import schema_of
+from regoal.planning.matching.library_schema import schema_of
 from regoal.planning.task import load_domain, load_task
 
 GARDEN = """(define (domain garden)

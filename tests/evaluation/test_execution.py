@@ -22,7 +22,7 @@ from regoal.evaluation.execution import BYTES_A_NUMBER, Execution, Visited, _Mem
 from regoal.networks.encoder import Encoder
 from regoal.networks.parameters import Layout
 from regoal.networks.relations import relations_of
-from regoal.planning.matching.schema import schema_of
+from regoal.planning.matching.library_schema import schema_of
 from regoal.planning.task import Task, load_domain, load_task
 from regoal.records.results import Outcome
 from regoal.system import cancellation as stopping

@@ -19,7 +19,7 @@ from regoal.evaluation.process_pool import execute_side_by_side, most_processes
 from regoal.networks.encoder import Encoder
 from regoal.networks.kernels.cpu import kernel as native
 from regoal.networks.relations import relations_of
-from regoal.planning.matching.schema import schema_of
+from regoal.planning.matching.library_schema import schema_of
 from regoal.planning.task import Task
 from regoal.records.results import Outcome
 

@@ -18,7 +18,7 @@ from regoal.learning.streams import Streams
 from regoal.networks.encoder import Encoder
 from regoal.networks.q_network import QNetwork
 from regoal.networks.relations import relations_of
-from regoal.planning.matching.schema import schema_of
+from regoal.planning.matching.library_schema import schema_of
 from regoal.records.results import Outcome
 
 PROBLEMS, SHORTEST = 20, 7

@@ -28,7 +28,7 @@ from regoal.networks.encoder import Encoder
 from regoal.networks.q_network import QNetwork
 from regoal.networks.relations import relations_of
 from regoal.planning.goals import Goal
-from regoal.planning.matching.schema import schema_of
+from regoal.planning.matching.library_schema import schema_of
 from regoal.records.results import Outcome
 
 STILL = Decay(start=1e-12, end=1e-12, episodes=1)
@@ -363,7 +363,7 @@ from regoal.learning.replay import Replay
 from regoal.networks.encoder import Encoder
 from regoal.networks.relations import relations_of
 from regoal.networks.q_network import QNetwork
-from regoal.planning.matching.schema import schema_of
+from regoal.planning.matching.library_schema import schema_of
 from regoal.planning.task import load_domain, load_task
 
 domain = load_domain(Path(sys.argv[1]))

@@ -17,7 +17,7 @@ from regoal.networks.encoder import Encoder
 from regoal.networks.kernels.cpu import build as kernel_build
 from regoal.networks.kernels.cpu import kernel as native
 from regoal.networks.relations import relations_of
-from regoal.planning.matching.schema import schema_of
+from regoal.planning.matching.library_schema import schema_of
 
 TINY = {
     "blocks": {"blocks": 4},

@@ -9,7 +9,7 @@ import torch
 from regoal.learning.rollout import boltzmann, rollout
 from regoal.networks.encoder import Encoder
 from regoal.networks.relations import relations_of
-from regoal.planning.matching.schema import schema_of
+from regoal.planning.matching.library_schema import schema_of
 
 
 def uniform(encoder):

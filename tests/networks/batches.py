@@ -3,7 +3,7 @@
 import numpy as np
 import torch
 
-from regoal.networks.encoder import Batch
+from regoal.networks.batch import Batch
 
 
 def batch_of(arities, instances):

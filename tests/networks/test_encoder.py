@@ -14,7 +14,8 @@ from regoal.networks.encoder import Encoder
 from regoal.networks.relations import index_of, relations_of
 from regoal.planning.actions import DUMMY_ACTION
 from regoal.planning.goals import Atom, Goal
-from regoal.planning.matching.schema import Matching, Symbol, match, schema_of
+from regoal.planning.matching.library_schema import schema_of
+from regoal.planning.matching.schema import Matching, Symbol, match
 from regoal.planning.task import load_task
 
 ON_BC = Goal.of([Atom("on", ("b", "c"))])

@@ -14,7 +14,7 @@ from regoal.networks.relations import relations_of
 from regoal.planning import symmetry
 from regoal.planning.actions import DUMMY_ACTION
 from regoal.planning.goals import Atom
-from regoal.planning.matching.schema import schema_of
+from regoal.planning.matching.library_schema import schema_of
 from regoal.planning.symmetry import Symmetry, is_plain
 
 # Three parameters of three types, and nothing that tells the objects apart.

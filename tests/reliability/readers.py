@@ -30,7 +30,7 @@ from regoal.networks.policy_file import Policy, load_policy, policy_encoder, sav
 from regoal.networks.q_network import QNetwork
 from regoal.networks.relations import relations_of
 from regoal.planning import task as task_module
-from regoal.planning.matching.schema import schema_of
+from regoal.planning.matching.library_schema import schema_of
 from regoal.planning.plans import read_plan, validate_plan
 from regoal.planning.task import load_domain, load_task
 from regoal.records.run_record import load_run

@@ -16,7 +16,7 @@ from regoal.networks.encoder import Encoder
 from regoal.networks.kernels.cpu import kernel as native
 from regoal.networks.policy_file import Policy, find_policy, load_policy, policy_encoder
 from regoal.planning.actions import GroundAction
-from regoal.planning.matching.schema import schema_of
+from regoal.planning.matching.library_schema import schema_of
 from regoal.planning.plans import format_plan, validate_plan
 from regoal.planning.task import Task, load_domain, load_task
 from regoal.records.results import Outcome, PlanResult, problem_names

@@ -20,7 +20,8 @@ from regoal.networks.parameters import Layout
 from regoal.networks.q_network import QNetwork
 from regoal.networks.relations import Relation, relations_of
 from regoal.networks.tensor_file import Facts, Kind, read_tensor_file, write_tensor_file
-from regoal.planning.matching.schema import Schema, match, schema_of
+from regoal.planning.matching.library_schema import schema_of
+from regoal.planning.matching.schema import Schema, match
 from regoal.planning.task import Domain
 from regoal.system.files import short_digest
 

@@ -10,7 +10,7 @@ from dataclasses import replace
 import torch
 from torch import Tensor, nn
 
-from regoal.networks.encoder import Batch
+from regoal.networks.batch import Batch
 from regoal.networks.kernels.gpu import launch as gpu
 from regoal.networks.parameters import Layout
 from regoal.networks.relations import Relation

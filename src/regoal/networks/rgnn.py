@@ -21,7 +21,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from regoal.networks.encoder import Batch
+from regoal.networks.batch import Batch
 from regoal.networks.kernels.cpu import kernel as native
 from regoal.networks.kernels.gpu import launch as gpu
 from regoal.networks.parameters import MLP, Layout

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from regoal.errors import UsageError
-from regoal.planning.matching.schema import Schema, schema_of
+from regoal.planning.matching.library_schema import schema_of
+from regoal.planning.matching.schema import Schema
 from regoal.planning.problem_files import problem_files
 from regoal.planning.task import Domain, Task, load_domain, load_task
 from regoal.system.files import read_bytes

@@ -5,7 +5,7 @@ from itertools import permutations
 import pytest
 
 from regoal.planning.goals import Atom
-from regoal.planning.matching.schema import schema_of
+from regoal.planning.matching.library_schema import schema_of
 from regoal.planning.task import load_domain, load_task
 
 DOMAIN = """(define (domain garden) (:requirements :adl :derived-predicates)

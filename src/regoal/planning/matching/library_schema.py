@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from regoal.planning.matching.rules import ActionSchema, Axiom, Effect, Literal, Symbol
+from regoal.planning.matching.schema import Schema
 from regoal.planning.task import Domain
 
 _BUILT_IN = frozenset(("=", "object", "number"))
@@ -57,6 +58,17 @@ class _Names:
             for symbol in [self.symbol(above, 1)]
         }
         return tuple(sorted(set(literals) - implied, key=Literal.key))
+
+
+def schema_of(domain: Domain) -> Schema:
+    """The structure of a domain that has been read."""
+    return Schema(
+        domain.name,
+        tuple(sorted(read_names(domain))),
+        read_actions(domain),
+        read_constants(domain),
+        read_axioms(domain),
+    )
 
 
 def read_names(domain: Domain) -> frozenset[Symbol]:

@@ -7,12 +7,6 @@ from itertools import islice
 from typing import Any
 
 from regoal.errors import UsageError
-from regoal.planning.matching.library_schema import (
-    read_actions,
-    read_axioms,
-    read_constants,
-    read_names,
-)
 from regoal.planning.matching.renaming import (
     Budget,
     Renaming,
@@ -31,9 +25,8 @@ from regoal.planning.matching.rules import (
     Node,
     Symbol,
 )
-from regoal.planning.task import Domain
 
-__all__ = ["ActionSchema", "Matching", "Schema", "Symbol", "match", "schema_of"]
+__all__ = ["ActionSchema", "Matching", "Schema", "Symbol", "match"]
 
 
 @dataclass(frozen=True)
@@ -131,17 +124,6 @@ class Schema:
                 f"the policy's description of its domain is damaged ({error!r}); "
                 "use another copy of the policy"
             ) from error
-
-
-def schema_of(domain: Domain) -> Schema:
-    """The structure of a domain that has been read."""
-    return Schema(
-        domain.name,
-        tuple(sorted(read_names(domain))),
-        read_actions(domain),
-        read_constants(domain),
-        read_axioms(domain),
-    )
 
 
 @dataclass(frozen=True)

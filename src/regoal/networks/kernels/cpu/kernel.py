@@ -19,7 +19,7 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from regoal.networks.encoder import Batch
+from regoal.networks.batch import Batch
 from regoal.networks.kernels.cpu.build import library
 from regoal.networks.parameters import Layout
 

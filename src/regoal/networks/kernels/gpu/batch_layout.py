@@ -11,7 +11,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from regoal.networks.encoder import Batch
+from regoal.networks.batch import Batch
 from regoal.networks.parameters import Layout
 
 Longs = npt.NDArray[np.int64]

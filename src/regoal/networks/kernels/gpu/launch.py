@@ -20,7 +20,7 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from regoal.networks.encoder import Batch
+from regoal.networks.batch import Batch
 from regoal.networks.kernels.gpu.batch_layout import NODE_ROWS, ROWS, Plan, Rows, plan_of
 from regoal.networks.parameters import Layout
 
