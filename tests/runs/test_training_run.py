@@ -26,7 +26,7 @@ from regoal.planning.task import Task
 from regoal.records.json_lines import read_json, read_jsonl
 from regoal.records.run_record import load_run
 from regoal.records.validation import Validation
-from regoal.runs import training_run as run_module
+from regoal.runs import run_in_progress
 from regoal.runs.news import Progress
 from regoal.runs.settings import RunSettings
 from regoal.runs.training_run import run_training
@@ -233,7 +233,7 @@ def test_patience_ends_a_run_that_solves_everything(files, tmp_path, monkeypatch
     def perfect(episode, *_):
         return Validation(episode, 2, 2, next(lengths), 2)
 
-    monkeypatch.setattr(run_module, "validate", perfect)
+    monkeypatch.setattr(run_in_progress, "validate", perfect)
     summary = run(files, tmp_path, config={"episodes": 50, "validate_every": 1, "patience": 2})
     assert (summary.ended, summary.episode) == ("patience", 4)
     more = {"episodes": 50, "validate_every": 1, "patience": 3}
@@ -291,7 +291,7 @@ def test_a_full_disk_is_told_in_one_sentence(files, tmp_path, monkeypatch):
     def full(*_):
         raise OSError(28, "No space left on device", str(tmp_path / "policy.safetensors"))
 
-    monkeypatch.setattr(run_module, "save_policy", full)
+    monkeypatch.setattr(run_in_progress, "save_policy", full)
     with pytest.raises(RegoalError, match=r"policy\.safetensors.*No space left"):
         run(files, tmp_path)
 
@@ -475,7 +475,7 @@ def test_the_budget_ends_a_long_episode_and_undoes_it(files, tmp_path, finished,
         return real(self, *sample)
 
     monkeypatch.setattr(Learner, "update", update)
-    monkeypatch.setattr(run_module._Run, "spent", lambda self: len(updates) >= 19)
+    monkeypatch.setattr(run_in_progress.Run, "budget_is_spent", lambda self: len(updates) >= 19)
     summary = run(files, tmp_path)
     assert (summary.ended, summary.episode, len(updates)) == ("budget", 4, 19)
     monkeypatch.undo()
@@ -484,14 +484,14 @@ def test_the_budget_ends_a_long_episode_and_undoes_it(files, tmp_path, finished,
 
 
 def test_a_signal_during_validation_puts_it_off(files, tmp_path, finished, monkeypatch):
-    real = run_module.validate
+    real = run_in_progress.validate
 
     def validate(episode, *arguments):
         if episode == 4:
             os.kill(os.getpid(), signal.SIGTERM)
         return real(episode, *arguments)
 
-    monkeypatch.setattr(run_module, "validate", validate)
+    monkeypatch.setattr(run_in_progress, "validate", validate)
     summary = run(files, tmp_path)
     assert (summary.ended, summary.episode, summary.best.episode <= 2) == ("interrupted", 4, True)
     monkeypatch.undo()
