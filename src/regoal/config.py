@@ -115,6 +115,9 @@ class TrainConfig:
     advantage: float = 0.0
     """How much of an action's gap to the best one is taken off its target (advantage learning, not
     in the paper; docs: Deviations). 0 takes nothing off."""
+    slip: float = 0.0
+    """The chance that a later action is drawn from all at random, as targets assume; so values know
+    what a mistake would cost (not in the paper; docs: Deviations). 0 assumes none."""
     divide_sum: bool = False
     """Divide the readout's sum over objects by their number, or by that of the largest training
     problem where it is greater (not in the paper; docs: Deviations)."""
@@ -151,7 +154,7 @@ class TrainConfig:
     def _check_shares(self) -> None:
         if not 0.0 < self.discount <= 1.0:
             raise ValueError(f"discount must lie in (0, 1], got {self.discount}")
-        for name in ("average", "advantage"):
+        for name in ("average", "advantage", "slip"):
             if not 0.0 <= getattr(self, name) < 1.0:
                 raise ValueError(f"{name} must lie in [0, 1), got {getattr(self, name)}")
 
@@ -176,6 +179,8 @@ LAPTOP = TrainConfig(
     learn_dead_ends=True,
     bound_targets=True,
     replay_capacity=5000,
+    advantage=0.9,
+    slip=0.1,
     average=0.98,
     validation_noise=2.0,
     patience=3,

@@ -14,19 +14,31 @@ def test_target():
     assert target.tolist() == pytest.approx([-2.8, -1.0, -0.1])
 
 
+def bounded(target, remaining, *, discount):
+    target = td_learning.at_most(target, remaining, discount=discount)
+    return td_learning.at_least(target, remaining, discount=discount)
+
+
 def test_bounds_of_a_target():
     # Unknown way, at least -1 / (1 - 0.9); three steps, -1 - 0.9 - 0.81; the last step, -1.
     remaining = torch.tensor([0, 0, 0, 3, 3, 3, 1, 1])
     target = torch.tensor([-12.0, -5.0, 0.5, -4.0, -2.5, -1.0, -3.0, -1.0])
-    bounded = td_learning.bounded(target, remaining, discount=0.9)
-    assert bounded.tolist() == pytest.approx([-10, -5, -1.9, -2.71, -2.5, -1.9, -1, -1])
+    found = bounded(target, remaining, discount=0.9)
+    assert found.tolist() == pytest.approx([-10, -5, -1.9, -2.71, -2.5, -1.9, -1, -1])
 
 
 def test_bounds_without_discount():
     remaining = torch.tensor([0, 4, 4, 1])
     target = torch.tensor([-1e6, -9.0, 3.0, 0.0])
-    bounded = td_learning.bounded(target, remaining, discount=1.0)
-    assert bounded.tolist() == [-1e6, -4, -2, -1]
+    found = bounded(target, remaining, discount=1.0)
+    assert found.tolist() == [-1e6, -4, -2, -1]
+
+
+def test_a_slip_costs_what_the_other_actions_are_worth():
+    # 0.9 * -2 + 0.1 * (-2 - 4 - 12) / 3, and the maximum alone
+    q_values = torch.tensor([-4.0, -2.0, -12.0])
+    assert float(td_learning.value_with_slips(q_values, slip=0.1)) == pytest.approx(-2.4)
+    assert float(td_learning.value_with_slips(q_values, slip=0.0)) == -2.0
 
 
 def test_the_gap_to_the_best_action_is_taken_off():
@@ -75,7 +87,9 @@ def test_shapes_that_would_broadcast_are_refused(shape):
         lambda: td_learning.td_error(three, other),
         lambda: td_learning.weighted_mean(three, other),
         lambda: td_learning.td_target(three, other.bool(), discount=0.9),
-        lambda: td_learning.bounded(three, other.long(), discount=0.9),
+        lambda: td_learning.at_most(three, other.long(), discount=0.9),
+        lambda: td_learning.at_least(three, other.long(), discount=0.9),
+        lambda: td_learning.advantage_learning(three, other, share=0.9),
     ):
         with pytest.raises(ValueError, match="shapes differ"):
             call()

@@ -115,14 +115,18 @@ class Learner:
 
         return [q for found in self._spared(compute, slice(0, len(pairs))) for q in found]
 
-    def update(self, sample: Sample, depth: int) -> tuple[float, Tensor]:
+    def update(
+        self, sample: Sample, depth: int, *, found_ways_bound: bool = True
+    ) -> tuple[float, Tensor]:
         """One optimisation step; the loss is taken after `depth` layers too (paper, "Model").
 
         Each worker takes a part of the sample, of which there must be one for each, and all take
-        the step of the whole. Returns the loss and the TD errors [B] of the last layer, on the CPU.
+        the step of the whole. With `bound_targets`, targets are no worse than the ways to goals
+        that were found, unless `found_ways_bound` is false. Returns the loss, and the TD errors [B]
+        of the last layer on the CPU.
         """
         size = len(sample.transitions)
-        targets = self._targets(sample.transitions)
+        targets = self._targets(sample.transitions, found_ways_bound)
         self.online.weights.grad = None
         all_errors = torch.zeros(size, device=self.device)
 
@@ -148,7 +152,7 @@ class Learner:
         with torch.no_grad():
             self.averaged.weights.lerp_(self.online.weights, 1.0 - kept)
 
-    def _targets(self, transitions: Sequence[Transition]) -> Tensor:
+    def _targets(self, transitions: Sequence[Transition], found_ways_bound: bool) -> Tensor:
         """What Q(s, a, g) is drawn towards, [B]."""
         config = self.config
         next_value, gap = self._target_view(transitions)
@@ -156,7 +160,9 @@ class Learner:
         target = td_learning.td_target(next_value, solved, discount=config.discount)
         if config.bound_targets:
             remaining = torch.tensor([t.remaining for t in transitions])
-            target = td_learning.bounded(target, remaining, discount=config.discount)
+            target = td_learning.at_most(target, remaining, discount=config.discount)
+            if found_ways_bound:
+                target = td_learning.at_least(target, remaining, discount=config.discount)
         return td_learning.advantage_learning(target, gap, share=config.advantage)
 
     def _add_gradient(
@@ -203,14 +209,17 @@ class Learner:
     def _target_view(self, transitions: Sequence[Transition]) -> tuple[Tensor, Tensor]:
         """What the target network says of these transitions, two tensors [B].
 
-        The first is max_a' Q(s', a', g), 0 for a step that reaches its goal. The second is
+        The first is the value of s', 0 for a step that reaches its goal. The second is
         max_b Q(s, b, g) - Q(s, a, g), how far the action is from the best one; 0 if nobody asks.
         """
         nexts = [None if t.solved else (t.next_state, t.goal) for t in transitions]
         befores = [(t.state, t.goal) if self.config.advantage else None for t in transitions]
         self._ask_target([pair for pair in (*nexts, *befores) if pair is not None])
-        known = self._target_values
-        next_value = [0.0 if pair is None else float(known[pair].max()) for pair in nexts]
+        known, slip = self._target_values, self.config.slip
+        next_value = [
+            0.0 if pair is None else float(td_learning.value_with_slips(known[pair], slip=slip))
+            for pair in nexts
+        ]
         gap = [
             0.0 if pair is None else float(known[pair].max() - known[pair][t.action])
             for t, pair in zip(transitions, befores, strict=True)

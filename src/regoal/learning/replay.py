@@ -74,6 +74,10 @@ class Replay:
         weights = (len(self) * probabilities[slots]) ** -self.weight
         return Sample(slots, [self.transitions[i] for i in slots], weights / weights.max())
 
+    def has_dead_ends(self) -> bool:
+        """Whether some kept trajectory never reached its goal; only those into dead ends do not."""
+        return any(t.remaining == 0 for t in self.transitions)
+
     def update(self, slots: Slots, priorities: Floats) -> None:
         """Set the priorities of sampled transitions, which must be positive."""
         self.priorities[slots] = priorities

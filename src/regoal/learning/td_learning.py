@@ -18,18 +18,36 @@ def td_target(next_value: Tensor, solved: Tensor, *, discount: float) -> Tensor:
     return -1.0 + discount * next_value.masked_fill(solved, 0.0)
 
 
-def bounded(target: Tensor, remaining: Tensor, *, discount: float) -> Tensor:
-    """The target kept within what is known of Q*(s, a, g), [B] (not in the paper).
+def value_with_slips(q_values: Tensor, *, slip: float) -> Tensor:
+    """(1 - ε) max_a Q(s, a, g) + ε mean_a Q(s, a, g), a number from [actions] (not in the paper).
 
-    `remaining` [B] steps led from s to the goal, this one included, 0 where they never did. So
-    Q* >= -(1 + γ + ... + γ^(remaining-1)), and Q* = -1 where this step reaches the goal; no other
-    step is worth more than two steps are. Bootstrapping knows neither, and may run away from both.
+    It is what a state is worth to a policy that draws one action in 1/ε from all at random (van
+    Seijen et al., "Expected Sarsa", ADPRL 2009). Close to a dead end it is worth less, so that the
+    policy keeps its distance; with ε = 0 it is the maximum.
+    """
+    return (1.0 - slip) * q_values.max() + slip * q_values.mean()
+
+
+def at_most(target: Tensor, remaining: Tensor, *, discount: float) -> Tensor:
+    """The target, no better than what is known of Q*(s, a, g), [B] (not in the paper).
+
+    `remaining` [B] steps led from s to the goal, this one included, 0 if they never did. Q* = -1 if
+    this step reaches the goal; no other step is worth more than two steps are.
+    """
+    _check_same_shape(target, remaining)
+    most = torch.where(remaining == 1, -1.0, -1.0 - discount)
+    return torch.minimum(target, most.to(target.dtype))
+
+
+def at_least(target: Tensor, remaining: Tensor, *, discount: float) -> Tensor:
+    """The target, no worse than what is known of Q*(s, a, g), [B] (not in the paper).
+
+    `remaining` as for `at_most`: Q* >= -(1 + γ + ... + γ^(remaining-1)) if the goal was reached.
     """
     _check_same_shape(target, remaining)
     steps = torch.where(remaining == 0, math.inf, remaining.to(target.dtype))
     least = -steps if discount == 1.0 else (discount**steps - 1.0) / (1.0 - discount)
-    most = torch.where(remaining == 1, -1.0, -1.0 - discount)
-    return target.clamp(least, most.to(target.dtype))
+    return torch.maximum(target, least)
 
 
 def advantage_learning(target: Tensor, gap: Tensor, *, share: float) -> Tensor:
