@@ -8,11 +8,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from regoal.learning.replay import Replay
+from regoal.learning.trajectory import Transition
+
+
+def step(action, remaining=1):
+    return Transition("state", action, "next state", "goal", remaining)
 
 
 def filled(priorities, *, exponent=0.6, weight=0.4):
     replay = Replay(len(priorities), exponent=exponent, weight=weight)
-    replay.extend(range(len(priorities)))
+    replay.extend(map(step, range(len(priorities))))
     replay.update(np.arange(len(priorities)), np.array(priorities, dtype=float))
     return replay
 
@@ -35,8 +40,8 @@ def test_sound_after_any_calls(calls, capacity, seed):
     added = 0
     for call, value in calls:
         if call == "extend":
-            replay.extend(range(added, added + value))
-            model.extend(range(added, added + value))
+            replay.extend(map(step, range(added, added + value)))
+            model.extend(map(step, range(added, added + value)))
             added += value
         elif len(replay) and call == "sample":
             sample = replay.sample(value, rng)
@@ -51,20 +56,20 @@ def test_sound_after_any_calls(calls, capacity, seed):
 
 def test_the_oldest_makes_room():
     replay = Replay(3, exponent=0.6, weight=0.4)
-    replay.extend(["a", "b", "c", "d"])
-    assert replay.transitions == ["d", "b", "c"]
-    replay.extend(["e", "f", "g"])
-    assert sorted(replay.transitions) == ["e", "f", "g"]
+    replay.extend(map(step, "abcd"))
+    assert replay.transitions == [step(x) for x in "dbc"]
+    replay.extend(map(step, "efg"))
+    assert sorted(replay.transitions) == [step(x) for x in "efg"]
     assert len(replay) == 3
 
 
 def test_new_transitions_have_the_largest_priority_so_far():
     replay = Replay(4, exponent=1.0, weight=0.4)
-    replay.extend("ab")
+    replay.extend(map(step, "ab"))
     assert replay.priorities.tolist() == [1.0, 1.0, 0.0, 0.0]
     replay.update(np.array([0, 1]), np.array([5.0, 0.2]))
     replay.update(np.array([0]), np.array([0.3]))
-    replay.extend("c")
+    replay.extend([step("c")])
     assert replay.priorities.tolist() == [0.3, 0.2, 5.0, 0.0]
 
 
@@ -107,12 +112,21 @@ def test_nothing_to_sample():
         (lambda r: r.priorities.__setitem__(3, 1.0), "empty slot"),
         (lambda r: r.priorities.__setitem__(0, 9.0), "largest priority"),
         (lambda r: setattr(r, "next_slot", 0), "next slot"),
-        (lambda r: r.transitions.extend("xyz"), "exceed the capacity"),
+        (lambda r: r.transitions.extend(map(step, "xyz")), "exceed the capacity"),
     ],
 )
 def test_faults_are_found(spoil, fault):
     replay = Replay(4, exponent=0.6, weight=0.4)
-    replay.extend("ab")
+    replay.extend(map(step, "ab"))
     assert replay.faults() == []
     spoil(replay)
     assert any(fault in said for said in replay.faults())
+
+
+def test_it_knows_for_good_that_dead_ends_were_met():
+    replay = Replay(2, exponent=0.6, weight=0.4)
+    replay.extend([step("a", 3), step("b", 1)])
+    assert not replay.met_dead_ends
+    replay.extend([step("c", 0), step("d"), step("e")])
+    assert replay.met_dead_ends
+    assert all(t.remaining for t in replay.transitions)

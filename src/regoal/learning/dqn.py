@@ -123,8 +123,6 @@ def _optimise(
     for group in learner.optimizer.param_groups:
         group["lr"] = learning_rate
     losses = []
-    # With dead ends about, a slip may cost more than any way that was found.
-    found_ways_bound = not (config.slip and replay.has_dead_ends())
     for step in range(1, config.updates + 1 if len(replay) else 1):
         if any(workers.gather(stop())):
             raise StoppedError
@@ -132,7 +130,7 @@ def _optimise(
         depth = int(streams.depth.integers(1, config.layers)) if config.layers > 1 else 1
         # Several workers finish a step together, or one would wait for another.
         with stopping(stop if workers.count == 1 else lambda: False):
-            loss, errors = learner.update(sample, depth, found_ways_bound=found_ways_bound)
+            loss, errors = learner.update(sample, depth, dead_ends=replay.met_dead_ends)
         losses.append(loss)
         if step % config.target_every == 0 or step == config.updates:
             learner.sync_target()

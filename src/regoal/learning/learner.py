@@ -116,17 +116,16 @@ class Learner:
         return [q for found in self._spared(compute, slice(0, len(pairs))) for q in found]
 
     def update(
-        self, sample: Sample, depth: int, *, found_ways_bound: bool = True
+        self, sample: Sample, depth: int, *, dead_ends: bool = False
     ) -> tuple[float, Tensor]:
         """One optimisation step; the loss is taken after `depth` layers too (paper, "Model").
 
         Each worker takes a part of the sample, of which there must be one for each, and all take
-        the step of the whole. With `bound_targets`, targets are no worse than the ways to goals
-        that were found, unless `found_ways_bound` is false. Returns the loss, and the TD errors [B]
-        of the last layer on the CPU.
+        the step of the whole. `dead_ends` says whether the domain was seen to have some. Returns
+        the loss, and the TD errors [B] of the last layer on the CPU.
         """
         size = len(sample.transitions)
-        targets = self._targets(sample.transitions, found_ways_bound)
+        targets = self._targets(sample.transitions, dead_ends)
         self.online.weights.grad = None
         all_errors = torch.zeros(size, device=self.device)
 
@@ -152,16 +151,20 @@ class Learner:
         with torch.no_grad():
             self.averaged.weights.lerp_(self.online.weights, 1.0 - kept)
 
-    def _targets(self, transitions: Sequence[Transition], found_ways_bound: bool) -> Tensor:
-        """What Q(s, a, g) is drawn towards, [B]."""
+    def _targets(self, transitions: Sequence[Transition], dead_ends: bool) -> Tensor:
+        """What Q(s, a, g) is drawn towards, [B].
+
+        If there are dead ends, values know of slips, which may then cost more than any way that was
+        found. Otherwise a slip can be made good, and the ways that were found bound the values.
+        """
         config = self.config
-        next_value, gap = self._target_view(transitions)
+        next_value, gap = self._target_view(transitions, config.slip if dead_ends else 0.0)
         solved = torch.tensor([t.solved for t in transitions])
         target = td_learning.td_target(next_value, solved, discount=config.discount)
         if config.bound_targets:
             remaining = torch.tensor([t.remaining for t in transitions])
             target = td_learning.at_most(target, remaining, discount=config.discount)
-            if found_ways_bound:
+            if not (config.slip and dead_ends):
                 target = td_learning.at_least(target, remaining, discount=config.discount)
         return td_learning.advantage_learning(target, gap, share=config.advantage)
 
@@ -206,7 +209,7 @@ class Learner:
         values: Tensor = self.online(batch.only(chosen), sorted({depth, self.config.layers}))
         return values
 
-    def _target_view(self, transitions: Sequence[Transition]) -> tuple[Tensor, Tensor]:
+    def _target_view(self, transitions: Sequence[Transition], slip: float) -> tuple[Tensor, Tensor]:
         """What the target network says of these transitions, two tensors [B].
 
         The first is the value of s', 0 for a step that reaches its goal. The second is
@@ -215,7 +218,7 @@ class Learner:
         nexts = [None if t.solved else (t.next_state, t.goal) for t in transitions]
         befores = [(t.state, t.goal) if self.config.advantage else None for t in transitions]
         self._ask_target([pair for pair in (*nexts, *befores) if pair is not None])
-        known, slip = self._target_values, self.config.slip
+        known = self._target_values
         next_value = [
             0.0 if pair is None else float(td_learning.value_with_slips(known[pair], slip=slip))
             for pair in nexts

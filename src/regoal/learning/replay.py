@@ -45,6 +45,8 @@ class Replay:
         self.priorities: Floats = np.zeros(capacity)
         self.next_slot = 0
         self.largest = 1.0
+        self.met_dead_ends = False
+        """Whether a trajectory that never reached its goal was ever added: one into a dead end."""
 
     def __len__(self) -> int:
         """How many transitions are kept."""
@@ -53,6 +55,7 @@ class Replay:
     def extend(self, transitions: Iterable[Transition]) -> None:
         """Add transitions, the oldest ones making room."""
         for transition in transitions:
+            self.met_dead_ends |= transition.remaining == 0
             if len(self.transitions) < self.capacity:
                 self.transitions.append(transition)
             else:
@@ -73,10 +76,6 @@ class Replay:
         slots = rng.choice(len(self), size=batch_size, p=probabilities)
         weights = (len(self) * probabilities[slots]) ** -self.weight
         return Sample(slots, [self.transitions[i] for i in slots], weights / weights.max())
-
-    def has_dead_ends(self) -> bool:
-        """Whether some kept trajectory never reached its goal; only those into dead ends do not."""
-        return any(t.remaining == 0 for t in self.transitions)
 
     def update(self, slots: Slots, priorities: Floats) -> None:
         """Set the priorities of sampled transitions, which must be positive."""
