@@ -275,7 +275,7 @@ def test_of_policies_that_solve_equally_many_the_robust_one_is_kept():
 def test_a_diverging_run_stops_and_keeps_its_policy(files, tmp_path, monkeypatch, loss):
     updates, real = [], Learner.update
 
-    def update(self, sample, depth):
+    def update(self, sample, depth, **options):
         updates.append(1)
         found, errors = real(self, sample, depth)
         return (found, errors) if len(updates) <= 10 else (loss, errors * loss)
@@ -450,11 +450,11 @@ def test_a_signal_while_actions_are_listed_undoes_the_episode(
 def test_a_signal_within_an_episode_undoes_it(files, tmp_path, finished, monkeypatch, at):
     real, updates = Learner.update, []
 
-    def update(self, *sample):
+    def update(self, *sample, **options):
         updates.append(1)
         if len(updates) == at:
             os.kill(os.getpid(), signal.SIGTERM)
-        return real(self, *sample)
+        return real(self, *sample, **options)
 
     monkeypatch.setattr(Learner, "update", update)
     summary = run(files, tmp_path)
@@ -470,9 +470,9 @@ def test_a_signal_within_an_episode_undoes_it(files, tmp_path, finished, monkeyp
 def test_the_budget_ends_a_long_episode_and_undoes_it(files, tmp_path, finished, monkeypatch):
     real, updates = Learner.update, []
 
-    def update(self, *sample):
+    def update(self, *sample, **options):
         updates.append(1)
-        return real(self, *sample)
+        return real(self, *sample, **options)
 
     monkeypatch.setattr(Learner, "update", update)
     monkeypatch.setattr(run_in_progress.Run, "budget_is_spent", lambda self: len(updates) >= 19)

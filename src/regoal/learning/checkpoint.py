@@ -27,7 +27,9 @@ from regoal.networks.tensor_file import Facts, Kind, read_tensor_file, write_ten
 from regoal.planning.goals import Atom, Goal
 from regoal.planning.task import State, Task
 
-KIND = Kind("checkpoint", 2, oldest=2)
+KIND = Kind("checkpoint", 3, oldest=3)
+REPLAY_FACTS = ("next_slot", "largest", "met_dead_ends")
+"""The fields of `ReplayState` that are plain values, in its order."""
 _UNFIT = (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError)
 """What the content of a whole checkpoint can raise that was made by something else."""
 
@@ -143,7 +145,8 @@ def _pack_replay(replay: ReplayState, tasks: Sequence[Task]) -> tuple[dict[str, 
         "atoms": _bytes(json.dumps([[atom.predicate, *atom.objects] for atom in atoms])),
         "priorities": torch.from_numpy(replay.priorities),
     }
-    return tensors, {"next_slot": replay.next_slot, "largest": replay.largest}
+    facts = {name: getattr(replay, name) for name in REPLAY_FACTS}
+    return tensors, facts
 
 
 def _bytes(text: str) -> Tensor:
@@ -174,4 +177,4 @@ def _unpack_replay(
         for a, action, b, g, remaining in tensors["replay/transitions"].tolist()
     ]
     priorities = tensors["replay/priorities"].numpy()
-    return ReplayState(transitions, priorities, content["next_slot"], content["largest"])
+    return ReplayState(transitions, priorities, *(content[name] for name in REPLAY_FACTS))

@@ -28,6 +28,7 @@ class ReplayState(NamedTuple):
     priorities: Floats
     next_slot: int
     largest: float
+    met_dead_ends: bool
 
 
 class Replay:
@@ -85,7 +86,11 @@ class Replay:
     def state(self) -> ReplayState:
         """Copy what the buffer holds."""
         return ReplayState(
-            list(self.transitions), self.priorities.copy(), self.next_slot, self.largest
+            list(self.transitions),
+            self.priorities.copy(),
+            self.next_slot,
+            self.largest,
+            self.met_dead_ends,
         )
 
     def restore(self, state: ReplayState) -> None:
@@ -95,6 +100,7 @@ class Replay:
             raise ValueError(f"its replay buffer has room for {room} transitions")
         self.transitions, self.priorities = list(state.transitions), state.priorities.copy()
         self.next_slot, self.largest = state.next_slot, state.largest
+        self.met_dead_ends = state.met_dead_ends
         if faults := self.faults():
             raise ValueError("; ".join(faults))
 

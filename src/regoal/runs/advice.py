@@ -14,19 +14,24 @@ NEARLY_ALL = 0.9
 
 def advice(
     episodes: Sequence[EpisodeStats], validations: Sequence[Validation], config: TrainConfig
-) -> list[str]:
-    """Sentences about a training so far, none if it went well or has only begun.
+) -> dict[str, str]:
+    """Sentences about a training so far, by what they are about.
 
-    `episodes` and `validations` are in the order in which they happened.
+    There are none if it went well or has only begun. `episodes` and `validations` are in the order
+    in which they happened.
     """
     recent = list(episodes)[-RECENT:]
     if len(recent) < RECENT or any(v.complete for v in validations[-2:]):
-        return []
-    checks = (_nothing_reached(recent, config), _too_small(recent, validations), _lost(validations))
-    return [said for said in checks if said]
+        return {}
+    checks = {
+        "no goal reached": _no_goal_reached(recent, config),
+        "problems too small": _problems_too_small(recent, validations),
+        "coverage lost": _coverage_lost(validations),
+    }
+    return {about: said for about, said in checks.items() if said}
 
 
-def _nothing_reached(recent: Sequence[EpisodeStats], config: TrainConfig) -> str | None:
+def _no_goal_reached(recent: Sequence[EpisodeStats], config: TrainConfig) -> str | None:
     if any(stats.solved for stats in recent):
         return None
     if not any(stats.parts for stats in recent):
@@ -40,7 +45,9 @@ def _nothing_reached(recent: Sequence[EpisodeStats], config: TrainConfig) -> str
     )
 
 
-def _too_small(recent: Sequence[EpisodeStats], validations: Sequence[Validation]) -> str | None:
+def _problems_too_small(
+    recent: Sequence[EpisodeStats], validations: Sequence[Validation]
+) -> str | None:
     tried, solved = (sum(getattr(x, name) for x in recent) for name in ("trajectories", "solved"))
     if not validations or solved < NEARLY_ALL * tried:
         return None
@@ -52,7 +59,7 @@ def _too_small(recent: Sequence[EpisodeStats], validations: Sequence[Validation]
     )
 
 
-def _lost(validations: Sequence[Validation]) -> str | None:
+def _coverage_lost(validations: Sequence[Validation]) -> str | None:
     best = max(validations, key=lambda v: v.merit, default=None)
     if best is None or best.coverage < NEARLY_ALL or validations[-1].coverage > best.coverage / 2:
         return None

@@ -18,6 +18,8 @@ from regoal.planning.matching.schema import Schema
 from regoal.planning.task import Task
 from regoal.records.json_lines import append_json_line
 from regoal.records.run_record import CHECKPOINT, EPISODES, KEPT, POLICY, VALIDATION, kept_name
+from regoal.records.validation import Validation
+from regoal.runs.advice import advice
 from regoal.runs.description import policy_facts
 from regoal.runs.news import Ending, Progress, RunSummary, Tell
 from regoal.runs.settings import RunSettings
@@ -43,6 +45,10 @@ class Run:
         self.workers = self.training.learner.workers
         self.first = self.workers.rank == 0
         """Whether this worker writes what the run leaves."""
+        self.episodes: list[EpisodeStats] = []
+        self.validations: list[Validation] = []
+        self.advice: dict[str, str] = {}
+        """What the user was advised, by what it is about; each is said once."""
 
     def go(self, interrupt: Interrupt) -> RunSummary:
         """Train to the end, or to an interrupt."""
@@ -129,7 +135,17 @@ class Run:
         append_json_line(self.out / VALIDATION, {**record, "elapsed_s": standing.elapsed_s})
         told = ": the best so far" if kept and validation.solved else ""
         self.tell(f"validation after episode {standing.episode}: {validation}{told}")
+        self.validations.append(validation)
+        self.advise()
         return True
+
+    def advise(self) -> None:
+        """Say what stands in the way of the training, if anything does, and what to try."""
+        found = advice(self.episodes, self.validations, self.config)
+        for about, said in found.items():
+            if about not in self.advice:
+                self.tell(said)
+        self.advice = found | self.advice
 
     def record_episode(self, stats: EpisodeStats) -> None:
         """Record an episode. Raises `RegoalError` where its numbers are not finite."""
@@ -142,6 +158,7 @@ class Run:
                 f"smaller learning rate, or a gradient norm of 10, in a new folder."
             )
         standing.episode = stats.episode
+        self.episodes.append(stats)
         standing.elapsed_s = time.monotonic() - self.started
         record = {**asdict(stats), "elapsed_s": standing.elapsed_s}
         if self.first:
