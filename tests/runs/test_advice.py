@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from regoal.config import LAPTOP
-from regoal.learning.dqn import EpisodeStats
+from regoal.learning.episode_stats import EpisodeStats
 from regoal.records.validation import Validation
 from regoal.runs.advice import RECENT, advice
 

@@ -3,11 +3,11 @@
 import math
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from regoal.learning import td_learning
+from regoal.learning.episode_stats import EpisodeStats
 from regoal.learning.exploration import explore
 from regoal.learning.hindsight import HindsightGoal, dead_ends, hindsight_goals, relabel
 from regoal.learning.learner import Learner
@@ -21,31 +21,6 @@ from regoal.system.cancellation import StoppedError, stopping
 
 FORGET_EVERY = 50
 """Episodes after which states that replay no longer holds are released."""
-
-
-@dataclass(frozen=True)
-class EpisodeStats:
-    """What happened in one episode."""
-
-    episode: int
-    """Counted from 1."""
-    trajectories: int
-    solved: int
-    """Trajectories that reached the problem's own goal."""
-    parts: int
-    """Relabelled parts of trajectories, stored for replay."""
-    transitions: int
-    """Steps in all parts together."""
-    goal_size: float
-    """Mean number of literals of the parts' goals."""
-    trajectory_length: float
-    """Mean number of steps of the parts."""
-    loss: float
-    """Mean loss of the optimisation steps; 0 while there is nothing to learn from."""
-    temperature: float
-    learning_rate: float
-    explore_seconds: float
-    optimise_seconds: float
 
 
 def train(

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from regoal.config import TrainConfig
-from regoal.learning.dqn import EpisodeStats
+from regoal.learning.episode_stats import EpisodeStats
 from regoal.records.validation import Validation
 
 RECENT = 40

@@ -11,7 +11,8 @@ from torch import Tensor
 
 from regoal.errors import RegoalError
 from regoal.learning.checkpoint import save_checkpoint
-from regoal.learning.dqn import EpisodeStats, train
+from regoal.learning.dqn import train
+from regoal.learning.episode_stats import EpisodeStats
 from regoal.learning.snapshot import Training
 from regoal.networks.policy_file import Policy, save_policy
 from regoal.planning.matching.schema import Schema
