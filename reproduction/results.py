@@ -27,7 +27,7 @@ from regoal.records.run_record import (
 )
 from regoal.reports.paper import METHODS
 from regoal.reports.plots import plot_run
-from regoal.reports.run_choice import by_domain_and_method, select_run
+from regoal.reports.run_choice import group_by_domain_and_method, select_run
 from regoal.reports.tables import SETTINGS
 from regoal.system.files import write_text_atomically
 from reproduction.words import words
@@ -82,7 +82,7 @@ def table(runs: Sequence[RunRecord]) -> str:
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(COLUMNS)
-    for (domain, method), group in sorted(by_domain_and_method(runs).items()):
+    for (domain, method), group in sorted(group_by_domain_and_method(runs).items()):
         run = select_run(group)
         lengths = [r.plan_length for r in run.results if r.plan_length is not None]
         seconds = [as_float(r["elapsed_s"]) for r in (*run.episodes[-1:], *run.validation[-1:])]

@@ -78,7 +78,7 @@ def test_best_so_far_never_falls_and_starts_at_zero(tmp_path):
     assert plots.best_so_far(run, at).tolist() == expected
 
 
-def test_the_test_curve_is_drawn_where_all_runs_have_one(tmp_path):
+def test_the_test_curve_is_drawn_if_all_runs_have_one(tmp_path):
     run = made_up_run(tmp_path)
     curve = [{"episode": e, "solved": s, "problems": 10} for e, s in [(5, 4), (10, 3), (20, 10)]]
     run = replace(run, test_curve=curve)
@@ -103,7 +103,7 @@ def test_matplotlib_is_loaded_only_to_draw():
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
-def test_a_validation_that_ended_early_has_no_coverage_of_its_own():
+def test_a_validation_that_ended_early_has_no_coverage():
     records = [
         {"solved": 2, "problems": 10, "tried": 5},
         {"solved": 5, "problems": 10, "tried": 10},

@@ -4,7 +4,15 @@ import io
 import pytest
 from rich.console import Console
 
-from regoal.reports.rendering import Cell, Table, by_group, to_csv, to_latex, to_markdown, to_rich
+from regoal.reports.rendering import (
+    Cell,
+    Table,
+    split_by_group,
+    to_csv,
+    to_latex,
+    to_markdown,
+    to_rich,
+)
 
 TABLE = Table(
     title="A_b & 5 %",
@@ -65,7 +73,7 @@ def test_terminal(width):
     assert text.count("Total") == (1 if width == 100 else 2)
 
 
-def test_nothing_is_cut_off_where_the_table_is_just_too_wide():
+def test_nothing_is_cut_off_if_the_table_is_just_too_wide():
     for width in range(20, 60):
         console = Console(width=width, file=io.StringIO(), record=True, color_system=None)
         console.print(to_rich(TABLE, width))
@@ -73,12 +81,12 @@ def test_nothing_is_cut_off_where_the_table_is_just_too_wide():
 
 
 def test_a_table_is_cut_at_its_groups():
-    lifted, state = by_group(TABLE)
+    lifted, state = split_by_group(TABLE)
     assert lifted.title == "A_b & 5 %: lifted"
     assert (lifted.header, state.header) == (("Domain", "#", "Cov."), ("Domain", "#", "Mean"))
     assert [cell.text for cell in state.rows[0]] == ["Blocks", "100", "-1.5"]
     assert (lifted.notes, state.notes) == ((), TABLE.notes)
-    assert by_group(lifted) == [lifted]
+    assert split_by_group(lifted) == [lifted]
 
 
 def test_tables_that_do_not_fit_are_refused():

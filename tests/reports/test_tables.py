@@ -10,7 +10,7 @@ from regoal.reports import tables
 
 
 def results(lengths, seconds=1.0):
-    """Results of p0, p1, ... with these plan lengths, none for a failure."""
+    """Make results of p0, p1, ... with these plan lengths; None is a failure."""
     return [
         PlanResult(
             problem=f"p{i}",
@@ -67,10 +67,10 @@ def test_coverage_table_by_hand(tmp_path):
     ]
     assert bold(table) == [("Blocks", 2), ("Gripper-L", 2), ("Total", 2)]
     assert not any("part of the instances" in note for note in table.notes)
-    assert any("- where a method was not tested" in note for note in table.notes)
+    assert any("- if a method was not tested" in note for note in table.notes)
     fewer = tables.coverage_table([*runs, run(tmp_path, "state", [3], domain="Gripper_L")])
     assert "Tested on a part of the instances: Gripper-L, state (1 of 3)." in fewer.notes
-    assert not any("where a method was not tested" in note for note in fewer.notes)
+    assert not any("if a method was not tested" in note for note in fewer.notes)
 
 
 def test_lama_table_and_which_tables_there_are(tmp_path):
@@ -154,7 +154,7 @@ def test_selection_by_coverage_then_length_then_seed(tmp_path):
     assert table.notes == (tables.SELECTION_NOTE,)
 
 
-def test_notes_tell_of_mixed_presets_and_unfinished_runs(tmp_path):
+def test_notes_report_mixed_presets_and_unfinished_runs(tmp_path):
     runs = [
         run(tmp_path, "lifted", [1]),
         run(tmp_path, "state", [1], preset="laptop"),
@@ -162,7 +162,7 @@ def test_notes_tell_of_mixed_presets_and_unfinished_runs(tmp_path):
     ]
     notes = tables.coverage_table(runs).notes
     assert "The runs differ in preset; their config.json has the values." in notes
-    assert "1 of 3 runs have no test results yet and are left out." in notes
+    assert "1 of 3 runs have no test results yet and are omitted." in notes
 
 
 def test_without_results_the_remedy_is_named(tmp_path):
@@ -173,5 +173,5 @@ def test_without_results_the_remedy_is_named(tmp_path):
 
 def test_domains_and_methods_stand_in_the_papers_order():
     keys = [("maze10", "novel"), ("maze2", "lama"), ("visitall", "state"), ("blocks-l", "lifted")]
-    assert selection.domain_order(keys) == ["blocks-l", "visitall", "maze2", "maze10"]
-    assert selection.method_order(keys) == ["lifted", "state", "lama", "novel"]
+    assert selection.sort_domains(keys) == ["blocks-l", "visitall", "maze2", "maze10"]
+    assert selection.sort_methods(keys) == ["lifted", "state", "lama", "novel"]

@@ -1,4 +1,4 @@
-"""Metrics: each knows its name, how it is aggregated, and when two values may be compared."""
+"""Attributes of results: their names, how they are aggregated, and when they are comparable."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -11,55 +11,55 @@ from regoal.records.results import PlanResult
 RESAMPLES = 2000
 CONFIDENCE = 0.95
 MISSING = "-"
-"""Stands in a cell without a value."""
+"""The text of a cell without a value."""
 
 
 @dataclass(frozen=True)
 class Attribute:
-    """One number about a set of results.
+    """One number that describes a set of results.
 
-    An attribute with `only_if_solved_by_all` says which of two methods is better only over the
-    problems that both solve: the total length of few short plans is no achievement.
+    An attribute with `only_if_solved_by_all` may compare two methods only on the problems that both
+    solve. The total length of a few short plans, for example, is no achievement.
     """
 
     name: str
     heading: str
-    """What a column with it is called."""
+    """The heading of its column."""
     value: Callable[[PlanResult], float | None]
-    """The attribute of one result; none where it has no value, as the plan length of a failure."""
+    """Returns the attribute of one result, or None, e.g. for the plan length of a failure."""
     aggregate: Callable[[Sequence[float]], float]
     smaller_is_better: bool
     only_if_solved_by_all: bool
     digits: int
 
     def of(self, results: Sequence[PlanResult]) -> float | None:
-        """The aggregate over `results`; none where no result has a value."""
+        """Return the aggregate over `results`, or None if no result has a value."""
         values = [v for v in map(self.value, results) if v is not None]
         return self.aggregate(values) if values else None
 
     def best(self, values: Sequence[float | None]) -> float | None:
-        """The best of several values, none where all are missing."""
+        """Return the best of several values, or None if all are missing."""
         known = [value for value in values if value is not None]
         if not known:
             return None
         return min(known) if self.smaller_is_better else max(known)
 
     def text(self, value: float | None) -> str:
-        """The value with the attribute's digits, a dash where it is missing."""
+        """Write a value with the attribute's digits, or a dash if it is missing."""
         return MISSING if value is None else f"{value:.{self.digits}f}"
 
 
-def _length(result: PlanResult) -> float | None:
+def _read_length(result: PlanResult) -> float | None:
     return result.plan_length
 
 
-def _length_metric(
+def _make_length_attribute(
     heading: str, aggregate: Callable[[Sequence[float]], float], digits: int
 ) -> Attribute:
     return Attribute(
         f"{heading.lower()} plan length",
         heading,
-        _length,
+        _read_length,
         aggregate,
         smaller_is_better=True,
         only_if_solved_by_all=True,
@@ -76,9 +76,9 @@ COVERAGE = Attribute(
     only_if_solved_by_all=False,
     digits=0,
 )
-TOTAL_LENGTH = _length_metric("Total", sum, 0)
-MEDIAN_LENGTH = _length_metric("Median", median, 1)
-MEAN_LENGTH = _length_metric("Mean", fmean, 1)
+TOTAL_LENGTH = _make_length_attribute("Total", sum, 0)
+MEDIAN_LENGTH = _make_length_attribute("Median", median, 1)
+MEAN_LENGTH = _make_length_attribute("Mean", fmean, 1)
 SECONDS = Attribute(
     "seconds",
     "Seconds",
@@ -92,17 +92,17 @@ ATTRIBUTES = (COVERAGE, TOTAL_LENGTH, MEDIAN_LENGTH, MEAN_LENGTH, SECONDS)
 
 
 def solved_by_all(results: Sequence[Sequence[PlanResult]]) -> list[list[PlanResult]]:
-    """The results of each method on the problems that every method solved, in the order given."""
+    """Return each method's results on the problems that every method solved, in their order."""
     solved = [{r.problem for r in method if r.solved} for method in results]
     common = set.intersection(*solved) if solved else set()
     return [[r for r in method if r.problem in common] for method in results]
 
 
 def bootstrap_interval(values: Sequence[float], *, seed: int = 0) -> tuple[float, float] | None:
-    """Percentile bootstrap interval (95 %) of the mean over seeds, from 2000 resamples.
+    """Return the percentile bootstrap interval (95 %) of the mean over seeds, from 2000 resamples.
 
-    The same values and seed give the same interval. None for fewer than two values: one seed says
-    nothing about others.
+    Equal values and seeds give equal intervals. Returns None for fewer than two values, because one
+    seed says nothing about others.
     """
     if len(values) < 2:  # noqa: PLR2004 - the smallest number that varies
         return None

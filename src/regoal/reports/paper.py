@@ -1,25 +1,28 @@
-"""The numbers of the paper's Tables 1 to 3 (Ståhlberg and Geffner), to set beside our own.
+"""The numbers of the paper's Tables 1 to 3 (Ståhlberg and Geffner), for comparison with ours.
 
-Domains are spelt as in the paper, lower case. The suffix `-l` marks rows whose training instances
-were limited to those small enough to expand fully.
+Domains have the paper's names in lower case. In rows with the suffix `-l`, training used only
+instances small enough for full expansion.
 """
 
 from typing import NamedTuple
 
 
 class PaperRow(NamedTuple):
-    """Result of one method on the 100 test instances of one domain."""
+    """The result of one method on the 100 test instances of one domain."""
 
     coverage: int
     total: int
-    """Sum of the plan lengths over the solved instances."""
+    """The sum of plan lengths over the solved instances."""
     median: float
     mean: float
 
 
 TEST_INSTANCES = 100
 LIMITED = ("blocks", "gripper", "miconic", "reward", "visitall")
-"""Domains with a second row, `-l`. Both rows have one test set, so LAMA's totals count it twice."""
+"""Domains with a second row, `-l`.
+
+Both rows have an equal test set, so LAMA's totals count it twice.
+"""
 
 INSTANCES = {
     "blocks": ("2-14 blocks", "15-19 blocks", "20-50 blocks"),
@@ -124,11 +127,11 @@ TOTALS = {
     "state": PaperRow(765, 158242, 148.0, 206.9),
     "lama": PaperRow(1212, 312029, 213.5, 257.4),
 }
-"""The paper's own last rows, over fifteen rows of 100 instances, `-l` rows included."""
+"""The paper's last rows: totals over fifteen rows of 100 instances, `-l` rows included."""
 
 
 def paper_row(domain: str, method: str) -> PaperRow | None:
-    """What the paper reports, or none. LAMA's row of `blocks-l` is that of `blocks`."""
+    """Return the paper's row, or None. LAMA's row for `blocks-l` is that of `blocks`."""
     rows = METHODS.get(method, {})
     row = rows.get(domain)
     if row is None and method == "lama" and domain.removesuffix("-l") in LIMITED:

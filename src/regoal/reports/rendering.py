@@ -1,4 +1,4 @@
-"""A table as a value, and its four forms: terminal, Markdown, CSV and LaTeX."""
+"""Tables as values, and four formats for them: terminal, Markdown, CSV and LaTeX."""
 
 import csv
 import io
@@ -16,7 +16,7 @@ from regoal.reports.attributes import MISSING
 
 
 class Cell(NamedTuple):
-    """What stands in one cell; the best of its kind is bold."""
+    """The text of one cell; the best value of a comparison is bold."""
 
     text: str
     bold: bool = False
@@ -24,22 +24,22 @@ class Cell(NamedTuple):
 
 @dataclass(frozen=True)
 class Table:
-    """A table to be rendered: `text_columns` columns of text, then numbers.
+    """A table: `text_columns` columns of text, then columns of numbers.
 
-    Raises `ValueError` where a row or the groups do not fit the header.
+    Raises `ValueError` if a row or the groups do not fit the header.
     """
 
     title: str
     header: tuple[str, ...]
     rows: tuple[tuple[Cell, ...], ...]
     groups: tuple[tuple[str, int], ...] = ()
-    """Headings above the header as (text, columns spanned), from the second column on.
+    """Headings above the header as (text, number of columns), from the second column on.
 
-    Columns without a heading, text "", belong to every group.
+    Columns with the empty text "" belong to every group.
     """
     text_columns: int = 1
     totals: int = 0
-    """How many of the last rows sum up those above."""
+    """The number of rows at the end that summarise the rows above."""
     notes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
@@ -49,8 +49,8 @@ class Table:
         if self.groups and sum(span for _, span in self.groups) != len(self.header) - 1:
             raise ValueError(f"groups span {self.groups} under {len(self.header)} headings")
 
-    def flat_header(self) -> list[str]:
-        """The header in one line: `lifted coverage`, for forms that cannot span columns."""
+    def flatten_header(self) -> list[str]:
+        """Return the header in one line, e.g. `lifted coverage`, for formats without groups."""
         spanned = [name for name, span in self.groups for _ in range(span)]
         if not spanned:
             return list(self.header)
@@ -60,8 +60,8 @@ class Table:
         return [self.header[0], *names]
 
 
-def by_group(table: Table) -> list[Table]:
-    """One table for each group of columns, for where all side by side are too wide."""
+def split_by_group(table: Table) -> list[Table]:
+    """Split a table that is too wide into one table for each group of columns."""
     owners = ["", *(name for name, span in table.groups for _ in range(span))]
     parts = []
     for group in dict.fromkeys(name for name, _ in table.groups if name):
@@ -79,15 +79,15 @@ def by_group(table: Table) -> list[Table]:
 
 
 def to_rich(table: Table, width: int = 80) -> Group:
-    """The table for `rich.console.Console.print`, cut at its groups where `width` is too small."""
-    whole = _rich_table(table)
+    """Return the table for `rich.console.Console.print`, split by group if `width` is too small."""
+    whole = _make_rich_table(table)
     console = Console(width=10_000)
     if table.groups and whole.__rich_measure__(console, console.options).maximum > width:
-        return Group(*(_rich_table(part) for part in by_group(table)))
+        return Group(*(_make_rich_table(part) for part in split_by_group(table)))
     return Group(whole)
 
 
-def _rich_table(table: Table) -> rich.table.Table:
+def _make_rich_table(table: Table) -> rich.table.Table:
     shown = rich.table.Table(
         title=table.title,
         caption=Text("\n".join(table.notes)) if table.notes else None,
@@ -114,75 +114,81 @@ def _rich_table(table: Table) -> rich.table.Table:
 
 
 def to_markdown(table: Table) -> str:
-    """The table in GitHub's Markdown, with its title above and its notes below."""
-    header = table.flat_header()
+    """Write the table in GitHub's Markdown, with its title above and its notes below."""
+    header = table.flatten_header()
     lines = [
-        f"**{_markdown(table.title)}**",
+        f"**{_escape_markdown(table.title)}**",
         "",
-        _markdown_row([_markdown(name) for name in header]),
-        _markdown_row(["---" if i < table.text_columns else "---:" for i in range(len(header))]),
+        _format_markdown_row([_escape_markdown(name) for name in header]),
+        _format_markdown_row(
+            ["---" if i < table.text_columns else "---:" for i in range(len(header))]
+        ),
     ]
     for row in table.rows:
-        cells = [_markdown(cell.text) for cell in row]
+        cells = [_escape_markdown(cell.text) for cell in row]
         lines.append(
-            _markdown_row([f"**{t}**" if c.bold else t for t, c in zip(cells, row, strict=True)])
+            _format_markdown_row(
+                [f"**{t}**" if c.bold else t for t, c in zip(cells, row, strict=True)]
+            )
         )
-    lines += ["", *(f"{_markdown(note)}  " for note in table.notes)] if table.notes else []
+    lines += ["", *(f"{_escape_markdown(note)}  " for note in table.notes)] if table.notes else []
     return "\n".join(line.rstrip() if line.endswith("|") else line for line in lines) + "\n"
 
 
 def to_csv(table: Table) -> str:
-    """Header and rows as comma-separated values, without title, notes and bold type."""
+    """Write header and rows as comma-separated values, without title, notes and bold type."""
     stream = io.StringIO()
     writer = csv.writer(stream, lineterminator="\n")
-    writer.writerow(table.flat_header())
+    writer.writerow(table.flatten_header())
     for row in table.rows:
         writer.writerow(["" if cell.text == MISSING else cell.text for cell in row])
     return stream.getvalue()
 
 
 def to_latex(table: Table) -> str:
-    r"""A `table*` environment; needs `\usepackage{booktabs}` only."""
+    r"""Write the table as a `table*` environment, which needs only `\usepackage{booktabs}`."""
     columns = "l" * table.text_columns + "r" * (len(table.header) - table.text_columns)
     lines = [r"\begin{table*}[ht]", r"  \centering", r"  \footnotesize"]
     lines += [rf"  \begin{{tabular}}{{@{{}}{columns}@{{}}}}", r"    \toprule"]
     if table.groups:
-        lines += _latex_groups(table.groups)
-    lines += [_latex_row([_latex(name) for name in table.header]), r"    \midrule"]
+        lines += _format_latex_groups(table.groups)
+    lines += [_format_latex_row([_escape_latex(name) for name in table.header]), r"    \midrule"]
     first_total = len(table.rows) - table.totals
     for i, row in enumerate(table.rows):
         if table.totals and i == first_total:
             lines.append(r"    \midrule")
-        cells = [rf"\textbf{{{_latex(c.text)}}}" if c.bold else _latex(c.text) for c in row]
-        lines.append(_latex_row(cells))
+        cells = [
+            rf"\textbf{{{_escape_latex(c.text)}}}" if c.bold else _escape_latex(c.text) for c in row
+        ]
+        lines.append(_format_latex_row(cells))
     caption = " ".join([f"{table.title}.", *table.notes])
-    lines += [r"    \bottomrule", r"  \end{tabular}", rf"  \caption{{{_latex(caption)}}}"]
+    lines += [r"    \bottomrule", r"  \end{tabular}", rf"  \caption{{{_escape_latex(caption)}}}"]
     return "\n".join([*lines, r"\end{table*}", ""])
 
 
-FORMS: dict[str, Callable[[Table], str]] = {"md": to_markdown, "csv": to_csv, "tex": to_latex}
-"""Forms that are written to files, by the ending of the file's name."""
+FORMATS: dict[str, Callable[[Table], str]] = {"md": to_markdown, "csv": to_csv, "tex": to_latex}
+"""Formats of files by the ending of their names."""
 
 
-def _markdown_row(cells: Sequence[str]) -> str:
+def _format_markdown_row(cells: Sequence[str]) -> str:
     return f"| {' | '.join(cells)} |"
 
 
-def _markdown(text: str) -> str:
+def _escape_markdown(text: str) -> str:
     return text.replace("\\", "\\\\").replace("|", "\\|").replace("*", "\\*").replace("_", "\\_")
 
 
-def _latex_groups(groups: Sequence[tuple[str, int]]) -> list[str]:
+def _format_latex_groups(groups: Sequence[tuple[str, int]]) -> list[str]:
     cells, rules, first = [""], [], 2
     for name, span in groups:
-        cells += [rf"\multicolumn{{{span}}}{{c}}{{{_latex(name)}}}"] if name else [""] * span
+        cells += [rf"\multicolumn{{{span}}}{{c}}{{{_escape_latex(name)}}}"] if name else [""] * span
         if name:
             rules.append(rf"\cmidrule(lr){{{first}-{first + span - 1}}}")
         first += span
-    return [_latex_row(cells), f"    {' '.join(rules)}"]
+    return [_format_latex_row(cells), f"    {' '.join(rules)}"]
 
 
-def _latex_row(cells: Sequence[str]) -> str:
+def _format_latex_row(cells: Sequence[str]) -> str:
     return rf"    {' & '.join(cells)} \\"
 
 
@@ -198,5 +204,5 @@ _LATEX = str.maketrans(
 )
 
 
-def _latex(text: str) -> str:
+def _escape_latex(text: str) -> str:
     return re.sub(r"^-(?=\d)", "$-$", text.translate(_LATEX))

@@ -1,4 +1,4 @@
-"""A report on runs: every table in three forms, and the figures, in one folder."""
+"""Write a report on runs into one folder: every table in three formats, and the figures."""
 
 from collections import Counter, defaultdict
 from collections.abc import Sequence
@@ -7,17 +7,17 @@ from pathlib import Path
 from regoal.errors import UsageError
 from regoal.records.run_record import RunRecord
 from regoal.reports.plots import plot_methods, plot_run
-from regoal.reports.rendering import FORMS
+from regoal.reports.rendering import FORMATS
 from regoal.reports.tables import tables_of
 from regoal.system.files import write_text_atomically
 
 
 def write_report(runs: Sequence[RunRecord], out: Path) -> list[Path]:
-    """Write the tables and figures that the runs have records for; returns the files written.
+    """Write the tables and figures that the runs have records for, and return their files.
 
-    Tables are `NAME.md`, `.csv` and `.tex`. There is one figure a run, `DOMAIN-METHOD-SEED` (`-2`
-    and so on behind it where that is taken), and one of each domain with several runs, `DOMAIN`.
-    Raises `UsageError` where `out` is a file.
+    Tables are `NAME.md`, `.csv` and `.tex`. Each run has a figure, `DOMAIN-METHOD-SEED`; if the
+    name is taken, `-2` and so on follows. Each domain with several runs has a figure, `DOMAIN`.
+    Raises `UsageError` if `out` is a file.
     """
     if out.exists() and not out.is_dir():
         raise UsageError(f"{out} is a file; give a folder for the tables and figures by --out.")
@@ -25,14 +25,14 @@ def write_report(runs: Sequence[RunRecord], out: Path) -> list[Path]:
     written = []
     if any(run.results for run in runs):
         for name, table in tables_of(runs).items():
-            for ending, render in FORMS.items():
+            for ending, render in FORMATS.items():
                 path = out / f"{name}.{ending}"
                 write_text_atomically(path, render(table))
                 written.append(path)
-    return written + _figures([run for run in runs if run.episodes], out)
+    return written + _draw_figures([run for run in runs if run.episodes], out)
 
 
-def _figures(runs: Sequence[RunRecord], out: Path) -> list[Path]:
+def _draw_figures(runs: Sequence[RunRecord], out: Path) -> list[Path]:
     written = []
     by_domain: dict[str, list[RunRecord]] = defaultdict(list)
     names: Counter[str] = Counter()

@@ -1,4 +1,4 @@
-"""The paper's tables from run folders: coverage and plan lengths, seeds, and ours minus theirs."""
+"""Make the paper's tables from runs: coverage and plan lengths, seeds, and differences."""
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -25,22 +25,22 @@ from regoal.reports.rendering import Cell, Table
 from regoal.reports.run_choice import (
     NO_RESULTS,
     Results,
-    by_domain_and_method,
     display_name,
-    domain_order,
-    method_order,
-    selected_results,
+    group_by_domain_and_method,
+    select_results,
+    sort_domains,
+    sort_methods,
 )
 
 LENGTHS = (TOTAL_LENGTH, MEDIAN_LENGTH, MEAN_LENGTH)
 PAPER_NOTE = (
-    "No return: coverage of plans that enter no state twice, the paper's rule; its difference to "
-    "the paper's is given. Lengths are of all plans. Mean: over the domains that the paper has too."
+    "No return: coverage of plans that enter no state twice, the paper's rule; Diff. compares it "
+    "with the paper's. Lengths are of all plans. Mean: over the domains that the paper also has."
 )
 COMPARED = tuple(a for a in ATTRIBUTES if a.only_if_solved_by_all)
 SELECTION_NOTE = (
-    "Of several seeds the one with the best validation coverage is shown, of equal ones the one "
-    "with the shortest validation plans, then the lowest seed."
+    "Of several seeds, the table shows the one with the best validation coverage, then the "
+    "shortest validation plans, then the lowest seed."
 )
 
 
@@ -48,36 +48,40 @@ SETTINGS = (
     *("preset", "budget_s"),
     *(f.name for f in fields(TrainConfig) if f.name not in ("seed", "hindsight")),
 )
-"""What runs of one table should have in common."""
+"""The settings that should be equal for all runs of a table."""
 
 
 def coverage_table(runs: Sequence[RunRecord]) -> Table:
-    """Solved test instances and plan lengths of the learned policies (paper, Table 3).
+    """Make a table of solved test instances and plan lengths of the learned policies.
 
-    One run a domain and method: the one that `selection.select_run` picks. Raises `UsageError`
-    where no run has test results.
+    It corresponds to the paper's Table 3. `run_choice.select_run` chooses one run for each domain
+    and method. Raises `UsageError` if no run has test results.
     """
     learned = [run for run in runs if run.method != "lama"]
-    return _lengths_table("Coverage and plan length on the test instances", learned)
+    return _make_lengths_table("Coverage and plan length on the test instances", learned)
 
 
 def lama_table(runs: Sequence[RunRecord]) -> Table:
-    """Solved test instances and lengths of LAMA's first plans (paper, Table 2). Raises as above."""
+    """Make a table of solved test instances and lengths of LAMA's first plans (paper, Table 2).
+
+    Raises `UsageError` if LAMA has no results.
+    """
     lama = [run for run in runs if run.method == "lama"]
-    return _lengths_table("Coverage and plan length of LAMA's first plan", lama)
+    return _make_lengths_table("Coverage and plan length of LAMA's first plan", lama)
 
 
 def paper_table(runs: Sequence[RunRecord]) -> Table:
-    """Coverage in per cent and mean plan length: ours, the paper's, and ours minus theirs.
+    """Make a table of coverage in per cent and mean plan length: ours, the paper's, and difference.
 
-    The paper's testing ends where no state is new, so that its coverage is compared with ours of
-    plans without a return. Its lengths are means over what its own policies solved, so a
-    difference in length says little where the coverages differ. Raises as `coverage_table`.
+    The paper's test stops in a state without new successors. Its coverage is therefore compared
+    with ours of plans without a return. Its lengths are means over the instances that its policies
+    solved, so a difference in length says little if the coverages differ. Raises `UsageError` if no
+    run has test results.
     """
-    results = selected_results(runs)
-    keys = _keys(results)
-    rows = [_beside_paper(domain, method, results[domain, method]) for domain, method in keys]
-    means = [row for m in method_order(keys) if (row := _mean_beside_paper(m, results))]
+    results = select_results(runs)
+    keys = _sort_keys(results)
+    rows = [_make_paper_row(domain, method, results[domain, method]) for domain, method in keys]
+    means = [row for m in sort_methods(keys) if (row := _make_mean_row(m, results))]
     return Table(
         title="Ours and the paper's: coverage and mean plan length",
         header=(
@@ -89,21 +93,22 @@ def paper_table(runs: Sequence[RunRecord]) -> Table:
         rows=(*rows, *means),
         totals=len(means),
         text_columns=2,
-        notes=(PAPER_NOTE, *_notes(runs)),
+        notes=(PAPER_NOTE, *_collect_notes(runs)),
     )
 
 
 def seeds_table(runs: Sequence[RunRecord]) -> Table:
-    """Test coverage in per cent over seeds: how many, mean, and a 95 % bootstrap interval.
+    """Make a table of test coverage in per cent over seeds: number, mean, and 95 % interval.
 
-    Raises as `coverage_table`.
+    The interval is a bootstrap interval. Raises `UsageError` if no run has test results.
     """
-    seeds = by_domain_and_method(runs)
+    seeds = group_by_domain_and_method(runs)
     return Table(
         title="Test coverage over seeds",
         header=("Domain", "Method", "Seeds", "Cov. %", "95 % interval"),
         rows=tuple(
-            _over_seeds(domain, method, seeds[domain, method]) for domain, method in _keys(seeds)
+            _make_seeds_row(domain, method, seeds[domain, method])
+            for domain, method in _sort_keys(seeds)
         ),
         text_columns=2,
         notes=(f"Percentile bootstrap of the mean over seeds, {RESAMPLES} resamples.",),
@@ -111,27 +116,28 @@ def seeds_table(runs: Sequence[RunRecord]) -> Table:
 
 
 def common_table(runs: Sequence[RunRecord]) -> Table:
-    """Plan lengths and seconds over the instances that every method solved: the fair comparison.
+    """Make a table of plan lengths and seconds over the instances that every method solved.
 
-    Methods that solved none of a domain are left out there. Raises as `coverage_table`.
+    Only these instances give a fair comparison. A method that solved no instance of a domain is
+    omitted there. Raises `UsageError` if no run has test results.
     """
     results = {
-        key: found for key, found in selected_results(runs).items() if any(r.solved for r in found)
+        key: found for key, found in select_results(runs).items() if any(r.solved for r in found)
     }
     rows: list[tuple[Cell, ...]] = []
-    for domain in domain_order(results):
-        methods = method_order(key for key in results if key[0] == domain)
+    for domain in sort_domains(results):
+        methods = sort_methods(key for key in results if key[0] == domain)
         common = solved_by_all([results[domain, method] for method in methods])
-        rows += _compared(domain, dict(zip(methods, common, strict=True)))
+        rows += _make_common_rows(domain, dict(zip(methods, common, strict=True)))
     return Table(
         title="Plan length and seconds over the instances solved by all methods",
         header=("Domain", "Method", "#", *(a.heading for a in COMPARED)),
         rows=tuple(rows),
         text_columns=2,
         notes=(
-            "Methods that solved no instance of a domain are left out there.",
-            "A policy's seconds are shared by the problems of its batch.",
-            *_notes(runs),
+            "Methods that solved no instance of a domain are omitted there.",
+            "A policy's seconds include the time of the other problems in its batch.",
+            *_collect_notes(runs),
         ),
     )
 
@@ -147,9 +153,9 @@ TABLES: dict[str, Callable[[Sequence[RunRecord]], Table]] = {
 
 
 def tables_of(runs: Sequence[RunRecord]) -> dict[str, Table]:
-    """Every table that the runs have results for, by name.
+    """Make every table that the runs have results for, by name.
 
-    Raises `UsageError` where there is none.
+    Raises `UsageError` if no run has test results.
     """
     methods = {run.method for run in runs if run.results}
     if not methods:
@@ -160,14 +166,15 @@ def tables_of(runs: Sequence[RunRecord]) -> dict[str, Table]:
     return {name: make(runs) for name, make in TABLES.items() if name not in empty}
 
 
-def _lengths_table(title: str, runs: Sequence[RunRecord]) -> Table:
-    results = selected_results(runs)
-    domains, methods = domain_order(results), method_order(results)
+def _make_lengths_table(title: str, runs: Sequence[RunRecord]) -> Table:
+    results = select_results(runs)
+    domains, methods = sort_domains(results), sort_methods(results)
     rows = [
-        _lengths_row(display_name(d), [results.get((d, m), ()) for m in methods]) for d in domains
+        _make_lengths_row(display_name(d), [results.get((d, m), ()) for m in methods])
+        for d in domains
     ]
     everything = [[r for d in domains for r in results.get((d, m), ())] for m in methods]
-    rows.append(_lengths_row("Total", everything))
+    rows.append(_make_lengths_row("Total", everything))
     return Table(
         title=title,
         header=(
@@ -178,11 +185,11 @@ def _lengths_table(title: str, runs: Sequence[RunRecord]) -> Table:
         rows=tuple(rows),
         groups=(("", 1), *((method, 1 + len(LENGTHS)) for method in methods)),
         totals=1,
-        notes=(*_unequal_note(results), *_notes(runs)),
+        notes=(*_note_unequal(results), *_collect_notes(runs)),
     )
 
 
-def _lengths_row(name: str, by_method: Sequence[Sequence[PlanResult]]) -> tuple[Cell, ...]:
+def _make_lengths_row(name: str, by_method: Sequence[Sequence[PlanResult]]) -> tuple[Cell, ...]:
     coverages = [COVERAGE.of(results) for results in by_method]
     best = COVERAGE.best(coverages) if len(by_method) > 1 else None
     row = [Cell(name), Cell(str(max(len(results) for results in by_method)))]
@@ -192,10 +199,10 @@ def _lengths_row(name: str, by_method: Sequence[Sequence[PlanResult]]) -> tuple[
     return tuple(row)
 
 
-def _compared(
+def _make_common_rows(
     domain: str, by_method: Mapping[str, Sequence[PlanResult]]
 ) -> Iterator[tuple[Cell, ...]]:
-    """One row a method, the best of each attribute bold."""
+    """Yield one row for each method, with the best value of each attribute in bold."""
     values = {m: [a.of(results) for a in COMPARED] for m, results in by_method.items()}
     columns = zip(*values.values(), strict=True)
     best = [a.best(column) for a, column in zip(COMPARED, columns, strict=True)]
@@ -208,26 +215,30 @@ def _compared(
         yield (Cell(display_name(domain)), Cell(method), Cell(number), *cells)
 
 
-def _keys(found: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
-    """The (domain, method) keys, each in its order."""
+def _sort_keys(found: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
+    """Return the (domain, method) keys in the order of domains, then of methods."""
     keys = set(found)
-    return [(d, m) for d in domain_order(keys) for m in method_order(keys) if (d, m) in keys]
+    return [(d, m) for d in sort_domains(keys) for m in sort_methods(keys) if (d, m) in keys]
 
 
-def _beside_paper(domain: str, method: str, results: Sequence[PlanResult]) -> tuple[Cell, ...]:
+def _make_paper_row(domain: str, method: str, results: Sequence[PlanResult]) -> tuple[Cell, ...]:
     theirs = paper_row(domain, method)
     return (
         Cell(display_name(domain)),
         Cell(method),
         Cell(str(len(results))),
-        Cell(f"{_per_cent(results):.1f}"),
-        *_difference(_without_returns(results), float(theirs.coverage) if theirs else None),
-        *_difference(MEAN_LENGTH.of(results), theirs.mean if theirs and theirs.coverage else None),
+        Cell(f"{_compute_coverage(results):.1f}"),
+        *_make_difference_cells(
+            _compute_paper_coverage(results), float(theirs.coverage) if theirs else None
+        ),
+        *_make_difference_cells(
+            MEAN_LENGTH.of(results), theirs.mean if theirs and theirs.coverage else None
+        ),
     )
 
 
-def _mean_beside_paper(method: str, results: Results) -> tuple[Cell, ...] | None:
-    """Mean coverage over the domains that the paper has too; None where there is none."""
+def _make_mean_row(method: str, results: Results) -> tuple[Cell, ...] | None:
+    """Make the row of mean coverage over the domains that the paper also has, if there are any."""
     shared = [
         (found, theirs)
         for (domain, by), found in results.items()
@@ -239,16 +250,16 @@ def _mean_beside_paper(method: str, results: Results) -> tuple[Cell, ...] | None
         Cell("Mean"),
         Cell(method),
         Cell(str(sum(len(found) for found, _ in shared))),
-        Cell(f"{fmean(_per_cent(found) for found, _ in shared):.1f}"),
-        *_difference(
-            fmean(_without_returns(found) for found, _ in shared),
+        Cell(f"{fmean(_compute_coverage(found) for found, _ in shared):.1f}"),
+        *_make_difference_cells(
+            fmean(_compute_paper_coverage(found) for found, _ in shared),
             fmean(theirs.coverage for _, theirs in shared),
         ),
         *(Cell(MISSING) for _ in range(3)),
     )
 
 
-def _difference(ours: float | None, theirs: float | None) -> list[Cell]:
+def _make_difference_cells(ours: float | None, theirs: float | None) -> list[Cell]:
     return [
         Cell(MISSING if ours is None else f"{ours:.1f}"),
         Cell(MISSING if theirs is None else f"{theirs:.1f}"),
@@ -256,8 +267,8 @@ def _difference(ours: float | None, theirs: float | None) -> list[Cell]:
     ]
 
 
-def _over_seeds(domain: str, method: str, runs: Sequence[RunRecord]) -> tuple[Cell, ...]:
-    shares = [_per_cent(run.results) for run in runs]
+def _make_seeds_row(domain: str, method: str, runs: Sequence[RunRecord]) -> tuple[Cell, ...]:
+    shares = [_compute_coverage(run.results) for run in runs]
     interval = bootstrap_interval(shares)
     return (
         Cell(display_name(domain)),
@@ -268,46 +279,46 @@ def _over_seeds(domain: str, method: str, runs: Sequence[RunRecord]) -> tuple[Ce
     )
 
 
-def _per_cent(results: Sequence[PlanResult]) -> float:
-    """Coverage in per cent of the results, which must not be empty."""
+def _compute_coverage(results: Sequence[PlanResult]) -> float:
+    """Return the coverage of the results in per cent; there must be at least one result."""
     return 100 * sum(result.solved for result in results) / len(results)
 
 
-def _without_returns(results: Sequence[PlanResult]) -> float:
-    """Coverage in per cent of plans through new states only."""
+def _compute_paper_coverage(results: Sequence[PlanResult]) -> float:
+    """Return the coverage in per cent of plans that enter no state twice."""
     return 100 * sum(result.solved_without_return for result in results) / len(results)
 
 
-def _unequal_note(results: Results) -> list[str]:
-    """Warnings where a method was tested on fewer instances of a domain than another."""
+def _note_unequal(results: Results) -> list[str]:
+    """Warn the reader if a method was tested on fewer instances of a domain than another."""
     most: dict[str, int] = defaultdict(int)
     for (domain, _), found in results.items():
         most[domain] = max(most[domain], len(found))
     fewer = [
         f"{display_name(domain)}, {method} ({len(results[domain, method])} of {most[domain]})"
-        for domain, method in _keys(results)
+        for domain, method in _sort_keys(results)
         if len(results[domain, method]) < most[domain]
     ]
     notes = [f"Tested on a part of the instances: {'; '.join(fewer)}."] if fewer else []
-    if any((d, m) not in results for d in domain_order(results) for m in method_order(results)):
-        notes.append(f"{MISSING} where a method was not tested: its total is over the others only.")
+    if any((d, m) not in results for d in sort_domains(results) for m in sort_methods(results)):
+        notes.append(f"{MISSING} if a method was not tested: its total is over the others only.")
     return notes
 
 
-def _number_of_values(runs: Sequence[RunRecord], name: str) -> int:
-    """How many different values a setting has, in the runs that have it."""
+def _count_values(runs: Sequence[RunRecord], name: str) -> int:
+    """Count the different values of a setting in the runs that have it."""
     return len({str(run.config[name]) for run in runs if name in run.config})
 
 
-def _notes(runs: Sequence[RunRecord]) -> tuple[str, ...]:
+def _collect_notes(runs: Sequence[RunRecord]) -> tuple[str, ...]:
     notes = []
-    if any(len(seeds) > 1 for seeds in by_domain_and_method(runs).values()):
+    if any(len(seeds) > 1 for seeds in group_by_domain_and_method(runs).values()):
         notes.append(SELECTION_NOTE)
-    if unequal := [name for name in SETTINGS if _number_of_values(runs, name) > 1]:
+    if unequal := [name for name in SETTINGS if _count_values(runs, name) > 1]:
         notes.append(f"The runs differ in {', '.join(unequal)}; their config.json has the values.")
     if others := [str(run.folder) for run in runs if run.of_another_policy]:
         notes.append(f"Tested with another policy than the run has now: {', '.join(others)}.")
     waiting = sum(1 for run in runs if not run.results)
     if waiting:
-        notes.append(f"{waiting} of {len(runs)} runs have no test results yet and are left out.")
+        notes.append(f"{waiting} of {len(runs)} runs have no test results yet and are omitted.")
     return tuple(notes)
