@@ -1,4 +1,4 @@
-"""What is possible once facts stay possible, by the definition: every rule again and again."""
+"""The delete relaxation by its definition: apply every rule until nothing changes."""
 
 from itertools import product
 
@@ -7,7 +7,7 @@ from regoal.planning.pddl.formulas import Junction, Literal
 
 
 class Growing:
-    """The atoms that can be true and those that can be false from one state of a task."""
+    """The atoms that can become true, and the atoms that can become false, from one state."""
 
     def __init__(self, task, state):
         self.task, self.content = task, task.domain.text.content

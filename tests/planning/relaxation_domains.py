@@ -1,4 +1,4 @@
-"""Random small domains with all conditions and effects of PDDL, and problems of them."""
+"""Small random domains with all conditions and effects of PDDL, and their problems."""
 
 from hypothesis import strategies as st
 

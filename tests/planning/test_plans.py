@@ -1,4 +1,4 @@
-"""Plan files and validation, against a replay by hand and an independent validator."""
+"""Plan files and validation, compared with a replay by hand and an independent validator."""
 
 import pytest
 from hypothesis import given, settings
@@ -78,7 +78,7 @@ def courier(load):
 
 @pytest.fixture(scope="module")
 def independent(courier):
-    """Says whether another library finds a plan of the courier's valid."""
+    """A function that returns whether another library accepts a plan of the courier."""
     reader = PDDLReader()
     problem = reader.parse_problem(str(courier.path.with_name("domain.pddl")), str(courier.path))
 
@@ -92,7 +92,7 @@ def independent(courier):
 
 
 def replay(steps):
-    """(valid, first failing step or None) by the domain's rules written out in Python."""
+    """Return (valid, first failing step or None) by the domain's rules, written in Python."""
     here, lies, held, busy = {"depot"}, {("b1", "depot"), ("b2", "depot")}, set(), False
     for number, (name, *objects) in enumerate(steps, start=1):
         if SIGNATURE.get(name) != tuple(TYPES.get(o) for o in objects):
@@ -211,7 +211,7 @@ def test_actions_of_a_task_are_steps(courier):
     assert not validate_plan(courier, [DUMMY_ACTION, *steps]).valid
 
 
-def test_the_empty_plan_is_valid_where_the_goal_holds(load):
+def test_the_empty_plan_is_valid_if_the_goal_holds(load):
     done = load(problem=PROBLEM.replace("(lies b1 shop) (lies b2 shop) (not", "(here depot) (not"))
     verdict = validate_plan(done, [])
     assert verdict.valid
@@ -325,7 +325,7 @@ COSTS_PROBLEM = """(define (problem tolls-1) (:domain tolls)
 """
 
 
-def test_costs_are_summed_where_the_problem_asks_for_it(load, tmp_path):
+def test_costs_are_summed_if_the_problem_asks_for_it(load, tmp_path):
     priced = load(COSTS, COSTS_PROBLEM)
     steps = parse_plan("(walk a b)\n(walk b c)")
     verdict = validate_plan(priced, steps)

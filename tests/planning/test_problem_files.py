@@ -1,4 +1,4 @@
-"""Finding problems and domains, in the orders that other planners have."""
+"""Problems and domains are found in the order of other planners."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Dead ends by delete relaxation: found if they show, never if the goal can be reached."""
+"""Dead ends by delete relaxation are never states from which the goal can be reached."""
 
 import random
 from itertools import islice
@@ -45,12 +45,12 @@ def read(tmp_path):
 
 
 def dead(task, names, goal=None):
-    """Position of the first dead end of a walk."""
+    """Return the position of the first dead end of a walk."""
     return first_dead_end(walked(task, names), goal or task.goal, Relaxations())
 
 
 def walked(task, names):
-    """The states of a walk by action names such as "(walk a b)"."""
+    """Return the states of a walk, given by action names such as "(walk a b)"."""
     states = [task.initial_state]
     for name in names:
         (action,) = (a for a in task.applicable_actions(states[-1]) if str(a) == name)
@@ -59,7 +59,7 @@ def walked(task, names):
 
 
 WALKS = [
-    (["(walk a b)", "(walk b c)"], 2),  # the key stays behind, for ever
+    (["(walk a b)", "(walk b c)"], 2),  # the key can never be fetched again
     (["(walk a b)", "(take k b)", "(drop k)", "(walk b c)"], 3),
     (["(walk a b)", "(take k b)", "(walk b c)"], None),
     (["(walk a b)", "(take k b)", "(walk b c)", "(unlock k d)"], None),
@@ -107,7 +107,7 @@ def test_other_words_for_the_same_domain_have_the_same_dead_ends(read, old, new,
     assert dead(read(DOMAIN.replace(old, new), PROBLEM), names) == expected
 
 
-# Lamps burn until water, of which there is one jug, puts one out; you leave when it is dark.
+# Lamps burn until water puts one out. There is one jug of water. You leave when it is dark.
 LAMPS = """
 (define (domain lamps) (:requirements :adl :derived-predicates) (:types lamp)
   (:constants a b - lamp)
@@ -202,7 +202,7 @@ def test_a_state_that_the_initial_one_cannot_reach_is_never_called_dead(read):
 
 @pytest.fixture(scope="module")
 def snacks(tmp_path_factory):
-    """Six small problems of Childsnack, and six with a negative precondition that is no other."""
+    """Six small problems of Childsnack, also with an equivalent negative precondition."""
     plain, found = domain_pddl("childsnack"), []
     assert plain.count("(not (= ?from ?to))") == 1
     for text in (plain, plain.replace("(not (= ?from ?to))", "(not (at ?t ?to))")):

@@ -1,4 +1,4 @@
-"""Random domains: no state from which the goal can be reached is called dead.
+"""In random domains, no state from which the goal can be reached is called dead.
 
 All that the definition of the relaxation finds dead is found so.
 """
@@ -12,7 +12,7 @@ from regoal.planning.task import load_domain, load_task
 
 
 def graph(task):
-    """All states, and those from which a goal state can be reached."""
+    """Return all states, and the states from which a goal state can be reached."""
     states, edges = [task.initial_state], []
     seen = set(states)
     for state in states:

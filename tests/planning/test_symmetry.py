@@ -1,4 +1,4 @@
-"""Interchangeable objects: worked by hand, against exchanging all pairs, and in the network."""
+"""Interchangeable objects: by hand, compared with exchanging all pairs, and in the network."""
 
 from collections import defaultdict
 from itertools import combinations, permutations
@@ -17,7 +17,7 @@ from regoal.planning.goals import Atom
 from regoal.planning.matching.library_schema import schema_of
 from regoal.planning.symmetry import Symmetry, is_plain
 
-# Three parameters of three types, and nothing that tells the objects apart.
+# Three parameters of three types, and nothing that distinguishes the objects.
 LUNCH = """(define (domain lunch) (:requirements :strips :typing)
   (:types bread filling box child)
   (:predicates (fresh ?b - bread) (open ?f - filling) (empty ?x - box) (packed ?x - box)
@@ -89,7 +89,7 @@ def ball_problems(draw):
 
 
 def atoms_with_goal(state, goal):
-    """Everything that says something about an object, as one set."""
+    """Return all atoms that say something about an object, goal literals included."""
     goals = {Atom(f"goal {positive} {a.predicate}", a.objects) for a, positive in goal.literals()}
     return state.atoms | goals
 
@@ -100,7 +100,7 @@ def exchanged(atoms, first, second):
 
 
 def checked(task, state, q_of_whole, q_over):
-    """The representatives of a state and what they are for, checked against the whole state."""
+    """Return the representatives of a state after checking them against the whole state."""
     found = Symmetry(task, task.goal).representatives(state)
     whole = task.applicable_actions(state)
     equal = {action: list(found.equal_actions(action)) for action in found.actions}
@@ -120,7 +120,7 @@ def checked(task, state, q_of_whole, q_over):
 
 
 def checks(task, policy, seed=0):
-    """Checks a state of a task with random weights in double precision."""
+    """A function that checks a state with random weights in double precision."""
     relations = relations_of(schema_of(task.domain), achieved_goals=True)
     network = policy(relations, 16, seed=seed).double()
     encoder = Encoder(relations)
@@ -156,7 +156,7 @@ def test_as_many_stay_as_one_action_takes(read_task, policy):
     init = ["(here hall)", *(f"(held {x})" for x in balls)]
     task = read_task(BALLS, balls_problem(balls, ["r1", "r2", "r3"], init, ["(odd b3)"]))
     found = checks(task, policy)(task.initial_state)
-    # Two balls may be tied and two rooms be left and entered; b3 is in the goal.
+    # Two balls may be tied, and a move needs two rooms; b3 is in the goal.
     assert found.counts == {"hall": 1, "b1": 3, "b2": 1, "b3": 1, "r1": 2, "r2": 1}
     ties = [action for action in found.actions if action.name == "tie"]
     assert sorted(str(a) for a in ties) == [
@@ -185,7 +185,7 @@ def test_static_preconditions_say_what_an_action_takes(read_task, policy):
     assert found.counts == {"a": 3, "b": 1, "c": 1, "f": 2, "g": 1, "i": 2, "t": 1, "u": 1}
 
 
-def test_atoms_between_objects_tell_them_apart(read_task):
+def test_atoms_between_objects_distinguish_them(read_task):
     balls = ["b1", "b2", "b3", "b4", "b5"]
     tied = ["(tied b1 b2)", "(tied b2 b1)", "(tied b3 b4)", "(tied b3 b5)"]
     init = ["(here hall)", *(f"(in {x} hall)" for x in balls), *tied]
@@ -238,7 +238,7 @@ COSTS = """(define (domain toll) (:requirements :strips :action-costs)
     :effect (and (been ?p) (increase (total-cost) (toll ?p)))))"""
 
 
-def test_costs_tell_objects_apart(read_task):
+def test_costs_distinguish_objects(read_task):
     problem = """(define (problem p) (:domain toll) (:objects a b c d e)
       (:init (place a) (place b) (place c) (place d) (place e) (= (total-cost) 0)
         (= (toll a) 1) (= (toll b) 1) (= (toll c) 2) (= (toll d) 2) (= (toll e) 3))
@@ -340,7 +340,7 @@ def test_in_one_batch_with_whole_states(read_task, policy, monkeypatch):
         torch.testing.assert_close(first, second[places], rtol=1e-5, atol=1e-5)
 
 
-# Told apart by sums of hashes first
+# Sums of hashes exclude objects first
 
 # Roads from a place to itself: atoms that name an object twice.
 LOOPS = """(define (domain loops) (:requirements :strips)
@@ -360,7 +360,7 @@ def test_hashes_leave_no_interchangeable_object_out(name, read_task, monkeypatch
         *_, largest = instances(name, "train")
         task = read_task(domain_pddl(name), largest.to_pddl())
     found = Symmetry(task, task.goal).representatives(task.initial_state)
-    monkeypatch.setattr(symmetry, "_maybe_alike", lambda task, atoms: set(task.objects))
+    monkeypatch.setattr(symmetry, "_find_candidates", lambda task, atoms: set(task.objects))
     expected = Symmetry(task, task.goal).representatives(task.initial_state)
     assert (found.counts, found.classes) == (expected.counts, expected.classes)
     if name == "loops":

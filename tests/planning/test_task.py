@@ -1,4 +1,4 @@
-"""Tasks against hand-worked answers, a direct reading of PDDL, and an independent planner."""
+"""Tasks compared with answers worked by hand, a direct reading of PDDL, and another planner."""
 
 import gc
 import random
@@ -205,7 +205,7 @@ class DirectReading:
                 yield True, tuple(binding.get(word, word) for word in effect)
 
     def _derive(self, atoms: Any) -> frozenset[tuple[str, ...]]:
-        """Closes under the rules in file order, each to its end before the next."""
+        """Apply the rules in file order, each until nothing changes before the next."""
         state = {atom for atom in atoms if atom[0] not in {rule[0][0] for rule in self._rules}}
         for (predicate, *variables), body in self._rules:
             size = -1
@@ -217,7 +217,7 @@ class DirectReading:
 
 
 def walk_beside(task: Task, reading: DirectReading, seed: int, steps: int = 8) -> None:
-    """Check states, applicable actions and all successors along one random walk."""
+    """Compare states, applicable actions and all successors along one random walk."""
     rng = random.Random(seed)
     state, expected = task.initial_state, reading.initial
     for _ in range(steps):
@@ -246,7 +246,7 @@ def test_walks_agree_with_a_direct_reading(tmp_path, name, seed):
 
 @st.composite
 def formulas(draw: st.DrawFn, variables: tuple[str, ...], depth: int = 3) -> str:
-    """A condition of any shape over the predicates of `RANDOM_DOMAIN`."""
+    """Draw a condition of any shape over the predicates of `RANDOM_DOMAIN`."""
     shapes = ["atom", "atom", "not", "and", "or", "imply", "forall", "exists"]
     shape = draw(st.sampled_from(shapes)) if depth else "atom"
     below = formulas(variables, max(depth - 1, 0))
@@ -285,7 +285,7 @@ def test_conditions_of_any_shape_agree_with_a_direct_reading(tmp_path_factory, o
 
 @pytest.mark.parametrize("name", ["ferry", "lights"])
 def test_walks_agree_with_plado(tmp_path, name):
-    """An independent lifted planner's reader; it wants no `either` here, and all preconditions."""
+    """Compare with the reader of another planner, which needs all preconditions and no `either`."""
     parser = pytest.importorskip("plado.parser")
     from plado.semantics.applicable_actions_generator import ApplicableActionsGenerator
     from plado.semantics.successor_generator import SuccessorGenerator
@@ -385,7 +385,7 @@ def test_states_are_equal_by_content_within_their_task(tmp_path):
 
 
 def test_states_of_different_tasks_share_no_place_in_a_dictionary(ways):
-    # A training asks for states of all its tasks in one dictionary.
+    # A training looks up states of all its tasks in one dictionary.
     tasks = [ways(["ab"], "b", "abcdefghijkl"[:count]) for count in range(2, 12)]
     states = [state for task in tasks for state in (task.initial_state, after(task, "(go a b)"))]
     assert len({hash(state) for state in states}) == len(states) == 20
@@ -492,7 +492,7 @@ def test_costs_are_those_of_the_file(tmp_path):
 
 
 def test_an_applicable_action_without_a_cost_is_an_error(tmp_path):
-    """By PDDL 2.1 (drive x z) would not be applicable: nobody means that."""
+    """By PDDL 2.1 (drive x z) would not be applicable, which nobody intends."""
     task = task_of(tmp_path, *COSTS)
     with pytest.raises(PddlError, match=r"\.pddl: :init gives the cost of \(drive x z\) no value"):
         task.applicable_actions(task.initial_state)
@@ -592,7 +592,7 @@ def test_nothing_of_the_library_is_kept_of_a_task_that_has_forgotten(tasks):
     task = tasks["blocks"]["three"].renewed()
     (pick_up, _) = task.applicable_actions(task.initial_state)
     task.state_of(task.successor(task.initial_state, pick_up).fluent_atoms)
-    left = weakref.ref(task.native)
+    left = weakref.ref(task.library_problem)
     task.forget_states()
     del pick_up, _
     gc.collect()
@@ -604,7 +604,7 @@ def test_actions_by_name_and_objects(tasks):
     task = tasks["blocks"]["three"].renewed()
     (pick_up, unstack) = task.applicable_actions(task.initial_state)
     assert task.ground("pick-up", ("c",)) is pick_up
-    assert task.ground("stack", ["c", "a"]).native is not None
+    assert task.ground("stack", ["c", "a"]).library_action is not None
     task.forget_states()
     again = task.ground("unstack", ("a", "b"))
     assert again == unstack

@@ -1,4 +1,4 @@
-"""One reader for domains, problems and plans, whatever they are encoded in."""
+"""Domains, problems and plans are read in every encoding."""
 
 import unicodedata
 

@@ -166,7 +166,7 @@ def applicable(state: State) -> list[Fact]:
     for name, action in state.problem.actions.items():
         for objects in product(state.problem.objects, repeat=len(action.parameters)):
             if fits(state.problem, action.parameters, objects) and state.holds(
-                action.precondition, action.binding(objects)
+                action.precondition, action.bind(objects)
             ):
                 found.append((name, *objects))
     return sorted(found)
@@ -176,14 +176,14 @@ def successor(state: State, step: Fact) -> State:
     """The state after an action, the old one left as it is."""
     after = State(state.problem, state.facts)
     action = state.problem.actions[step[0]]
-    after.execute(action, action.binding(step[1:]))
+    after.execute(action, action.bind(step[1:]))
     return after
 
 
 def plain_cost(problem: Problem, step: Fact) -> float | None:
     """What a step costs."""
     action = problem.actions[step[0]]
-    return cost(problem, action, action.binding(step[1:]))
+    return cost(problem, action, action.bind(step[1:]))
 
 
 def main() -> int:

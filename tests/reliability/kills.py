@@ -105,7 +105,7 @@ def prepare_copy(log: Path) -> None:
     sys.stdout = sys.stderr = output
     signal.signal(signal.SIGTERM, cli._terminate)
     signal.signal(signal.SIGINT, signal.default_int_handler)
-    task_module.crash_of = lambda make: ""  # saves a process a file
+    task_module.find_crash = lambda make: ""  # saves a process a file
 
 
 def kill_soak(folder: Path, *, seed: int, kills: int, seconds: float, episodes: int = 40) -> Killed:

@@ -80,7 +80,7 @@ class Readers:
 
     def __init__(self, folder: Path) -> None:
         torch.set_num_threads(1)
-        task_module.crash_of = lambda make: ""  # a crash shall be seen, and this be fast
+        task_module.find_crash = lambda make: ""  # a crash shall be seen, and this be fast
         self.folder = folder
         self.base = folder / "base"
         self.now = folder / "now"

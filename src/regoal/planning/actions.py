@@ -10,7 +10,7 @@ class GroundAction:
 
     name: str
     objects: tuple[str, ...]
-    native: Any = field(default=None, compare=False, repr=False)
+    library_action: Any = field(default=None, compare=False, repr=False)
 
     def __str__(self) -> str:
         """The action as a plan file writes it, e.g. `(stack a b)`."""

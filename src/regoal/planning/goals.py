@@ -1,4 +1,4 @@
-"""Atoms and goals as values: equal by content, hashable, in a fixed order."""
+"""Atoms and goals as values: equal by content, hashable and in a fixed order."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
@@ -12,7 +12,7 @@ class Atom(NamedTuple):
     objects: tuple[str, ...]
 
     def __str__(self) -> str:
-        """The atom as PDDL writes it, e.g. `(on a b)`."""
+        """Write the atom in PDDL, e.g. `(on a b)`."""
         return f"({' '.join((self.predicate, *self.objects))})"
 
 
@@ -29,7 +29,7 @@ class Goal:
 
     @classmethod
     def of(cls, atoms: Iterable[Atom], negative: Iterable[Atom] = ()) -> "Goal":
-        """The goal with these literals, in any order."""
+        """Return the goal with these literals, in any order."""
         return cls(frozenset(atoms), frozenset(negative))
 
     @classmethod
@@ -39,22 +39,22 @@ class Goal:
         return cls.of((a for a, sign in chosen if sign), (a for a, sign in chosen if not sign))
 
     def __len__(self) -> int:
-        """How many literals the goal has, |g|."""
+        """Return the number of literals, |g|."""
         return len(self.atoms) + len(self.negative)
 
     def __str__(self) -> str:
-        """The goal as PDDL writes it, atoms in sorted order."""
+        """Write the goal in PDDL, with sorted atoms."""
         literals = [str(atom) for atom in sorted(self.atoms)]
         literals += [f"(not {atom})" for atom in sorted(self.negative)]
         return f"(and {' '.join(literals)})" if literals else "(and)"
 
     def literals(self) -> Iterator[tuple[Atom, bool]]:
-        """Every literal as (atom, positive), in an order that does not depend on hashing."""
+        """Yield every literal as (atom, positive), in an order that does not depend on hashing."""
         for atom in sorted(self.atoms):
             yield atom, True
         for atom in sorted(self.negative):
             yield atom, False
 
     def holds_in(self, atoms: frozenset[Atom]) -> bool:
-        """Whether a state with exactly these true atoms is a goal state."""
+        """Return whether a state in which exactly these atoms are true is a goal state."""
         return self.atoms <= atoms and self.negative.isdisjoint(atoms)

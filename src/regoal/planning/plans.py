@@ -1,4 +1,4 @@
-"""Plan files of the International Planning Competition, and step-by-step validation."""
+"""Read, write and validate plan files of the International Planning Competition."""
 
 import math
 import re
@@ -11,9 +11,9 @@ from typing import Protocol
 from regoal.errors import PddlError, RegoalError, UsageError
 from regoal.planning.pddl.domain import parse_domain
 from regoal.planning.pddl.problem import parse_problem
-from regoal.planning.plain.faults import faults
+from regoal.planning.plain.faults import find_faults
 from regoal.planning.plain.problem import Problem, read_problem
-from regoal.planning.plain.state import State, cost, room_for_calls
+from regoal.planning.plain.state import State, allow_nested_calls, cost
 from regoal.planning.task import Task
 from regoal.planning.text import is_undecoded, read_text
 from regoal.system.files import is_special, write_text_atomically
@@ -25,12 +25,12 @@ _STEP = re.compile(
 )
 
 
-MOST_TOLD = 2000
-"""Most characters of what a verdict says."""
+MAX_REASON = 2000
+"""Most characters of a verdict's reason."""
 
 
 class Step(Protocol):
-    """What a plan is made of: a `GroundAction` or a `PlanStep`."""
+    """One step of a plan: a `GroundAction` or a `PlanStep`."""
 
     @property
     def name(self) -> str:
@@ -43,41 +43,41 @@ class Step(Protocol):
 
 @dataclass(frozen=True)
 class PlanStep:
-    """A step as a plan file names it, in lower case, which need not exist in any domain."""
+    """A step of a plan file, in lower case; the domain may lack its action."""
 
     name: str
     objects: tuple[str, ...]
     line: int = 0
-    """Where it stands in the file, counted from 1."""
+    """The step's line in the file, counted from 1; 0 if there is no file."""
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """What validation found."""
+    """The result of validating a plan."""
 
     valid: bool
     reason: str
     """One or two sentences for the user."""
     step: int | None
-    """The step that fails, counted from 1; None where every step can be executed."""
+    """The step that fails, counted from 1; None if every step can be executed."""
     cost: float
-    """Cost of the steps that could be executed; each costs 1 where the problem has no metric."""
+    """Total cost of the executed steps; each costs 1 if the problem has no metric."""
     unit_cost: bool = True
-    """Whether each of these steps costs 1."""
+    """Whether each executed step costs 1."""
 
 
 def cost_text(cost: float) -> str:
-    """A plan's cost as a plan file gives it: whole, to nine decimal places."""
+    """Write a plan's cost for a plan file, to at most nine decimal places."""
     return number_text(float(round(cost, 9)))
 
 
 def format_plan(steps: Sequence[Step], cost: float, unit_cost: bool) -> str:
-    """The text of a plan file: one step a line, then the cost as a comment of its own.
+    """Return the text of a plan file: one step per line, then a comment line with the cost.
 
-    Fast Downward knows whole costs only, so that a broken one is rounded up in its line, and
-    another line before it gives it exactly.
+    Fast Downward supports whole costs only. A fractional cost is therefore rounded up in its line,
+    and a line before it gives the exact cost.
     """
-    lines = [_written(step) for step in steps]
+    lines = [_format_step(step) for step in steps]
     exact = float(round(cost, 9))
     if not exact.is_integer():
         lines.append(f"; exact cost = {cost_text(cost)}")
@@ -86,9 +86,9 @@ def format_plan(steps: Sequence[Step], cost: float, unit_cost: bool) -> str:
 
 
 def write_plan(path: Path, task: Task, steps: Sequence[Step]) -> Verdict:
-    """Validate a plan of `task` and write it to `path`, all of it or nothing.
+    """Validate a plan of `task` and write it to `path`, completely or not at all.
 
-    Raises `RegoalError`, with nothing written, if the plan is invalid: whoever made it has a bug.
+    Raises `RegoalError` and writes nothing if the plan is invalid, which is a bug in its maker.
     """
     verdict = validate_plan(task, steps)
     if not verdict.valid:
@@ -101,15 +101,16 @@ def write_plan(path: Path, task: Task, steps: Sequence[Step]) -> Verdict:
 
 
 def read_plan(path: Path) -> list[PlanStep]:
-    """Read a plan file. Raises as `read_text` and `parse_plan` do."""
+    """Read a plan file. Raises the errors of `read_text` and `parse_plan`."""
     return parse_plan(read_text(path, "plan"), str(path))
 
 
 def parse_plan(text: str, source: str = "plan") -> list[PlanStep]:
-    """Read the text of a plan file, `source` being its name in messages.
+    """Read the text of a plan file; `source` is its name in messages.
 
-    Upper case, any line ends, a byte order mark, blank lines, comments, step numbers `0:` or
-    `0.000:` and durations `[1]` are read as VAL reads them. Raises `PddlError` with the line.
+    Accepts what VAL accepts: upper case, any line ends, a byte order mark, blank lines, comments,
+    step numbers `0:` or `0.000:`, and durations `[1]`. Raises `PddlError` with the line of the
+    first fault.
     """
     steps: list[PlanStep] = []
     latest = -math.inf
@@ -141,18 +142,18 @@ def parse_plan(text: str, source: str = "plan") -> list[PlanStep]:
 
 
 def validate_plan(task: Task, steps: Sequence[Step]) -> Verdict:
-    """Execute `steps` from the initial state of `task` and look whether the goal holds then.
+    """Execute `steps` from the initial state of `task`, and check whether the goal holds then.
 
-    This is done by the plain evaluator of `planning/plain`, whatever engine found the steps.
-    Raises `PddlError` if the cost of a step is undefined.
+    The plain evaluator in `planning/plain` does this, whatever engine found the steps. Raises
+    `PddlError` if the cost of a step is undefined.
     """
     return _judge(read_problem(*task.sources), task.path, steps)
 
 
 def check_plan_file(domain: Path, problem: Path, plan: Path) -> Verdict:
-    """Read the three files and validate. Raises as `load_task` and `read_plan` do.
+    """Read the three files and validate the plan, without the PDDL library.
 
-    The PDDL library has no part in it.
+    Raises the errors of `load_task` and `read_plan`.
     """
     checked = parse_domain(domain)
     source = parse_problem(problem, checked, domain).source
@@ -160,7 +161,7 @@ def check_plan_file(domain: Path, problem: Path, plan: Path) -> Verdict:
 
 
 def _judge(problem: Problem, path: Path, steps: Sequence[Step]) -> Verdict:
-    with room_for_calls(problem):
+    with allow_nested_calls(problem):
         return _executed(problem, path, steps)
 
 
@@ -168,28 +169,30 @@ def _executed(problem: Problem, path: Path, steps: Sequence[Step]) -> Verdict:
     """Execute a plan step by step until one cannot be, and look at the goal at the end."""
     state, total, unit_cost = State(problem, problem.initial), 0.0, True
     for number, step in enumerate(steps, start=1):
-        fault = _fault(state, step)
+        fault = _find_fault(state, step)
         if fault is not None:
             at = f" (line {step.line})" if isinstance(step, PlanStep) and step.line else ""
-            reason = _shortened(f"step {number}{at}, {_written(step)}: {fault}")
+            reason = _shorten(f"step {number}{at}, {_format_step(step)}: {fault}")
             return Verdict(False, reason, number, total, unit_cost)
         action = problem.actions[step.name]
-        binding = action.binding(step.objects)
+        binding = action.bind(step.objects)
         paid = cost(problem, action, binding)
         if paid is None:
-            raise PddlError(f"{path}: :init gives the cost of {_written(step)} no value; add it.")
+            raise PddlError(
+                f"{path}: :init gives the cost of {_format_step(step)} no value; add it."
+            )
         total, unit_cost = total + paid, unit_cost and paid == 1.0
         state.execute(action, binding)
-    missing = sorted(faults(state, problem.goal, {}))
+    missing = sorted(find_faults(state, problem.goal, {}))
     if missing:
-        reason = _shortened(f"after the last step the goal is missed: {', '.join(missing)}")
+        reason = _shorten(f"after the last step the goal is missed: {', '.join(missing)}")
         return Verdict(False, reason, None, total, unit_cost)
     reason = f"length {len(steps)}, cost {cost_text(total)}"
     return Verdict(True, reason, None, total, unit_cost)
 
 
-def _fault(state: State, step: Step) -> str | None:
-    """Why a step cannot be executed; None if it can be."""
+def _find_fault(state: State, step: Step) -> str | None:
+    """Return why a step cannot be executed, or None if it can."""
     problem = state.problem
     action = problem.actions.get(step.name)
     if action is None:
@@ -209,19 +212,19 @@ def _fault(state: State, step: Step) -> str | None:
         for (_, of), name in zip(action.parameters, step.objects, strict=True)
         if not problem.objects[name] & of
     ]
-    others = sorted(faults(state, action.precondition, action.binding(step.objects)))
+    others = sorted(find_faults(state, action.precondition, action.bind(step.objects)))
     return "; ".join([*dict.fromkeys(types), *others]) or None
 
 
-def _shortened(reason: str) -> str:
-    """At most `MOST_TOLD` characters: names in a plan may have any length."""
-    return reason if len(reason) <= MOST_TOLD else f"{reason[:MOST_TOLD]} ..."
+def _shorten(reason: str) -> str:
+    """Cut a reason to at most `MAX_REASON` characters; names in a plan may have any length."""
+    return reason if len(reason) <= MAX_REASON else f"{reason[:MAX_REASON]} ..."
 
 
 def prepare_plan_file(path: Path, inputs: Sequence[Path]) -> None:
-    """Remove the plan of an earlier call, so that none is there when no plan is found now.
+    """Remove the plan of an earlier call, so that no plan remains if none is found now.
 
-    Raises `UsageError` where a plan could not be written to `path`, or `path` is one of the inputs.
+    Raises `UsageError` if no plan can be written to `path`, or if `path` is one of the inputs.
     """
     if path.is_dir():
         raise UsageError(f"no plan can be written to {path}: it is a folder; give a file name.")
@@ -233,5 +236,5 @@ def prepare_plan_file(path: Path, inputs: Sequence[Path]) -> None:
         path.resolve().unlink(missing_ok=True)
 
 
-def _written(step: Step) -> str:
+def _format_step(step: Step) -> str:
     return f"({' '.join((step.name, *step.objects))})"

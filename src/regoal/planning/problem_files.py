@@ -1,4 +1,4 @@
-"""Which files are meant: the problems of a folder, and the domain of a problem."""
+"""Find the problem files of a folder, and the domain file of a problem."""
 
 from collections.abc import Iterable
 from pathlib import Path
@@ -8,10 +8,10 @@ from regoal.system.files import natural_key
 
 
 def problem_files(path: Path) -> list[Path]:
-    """The problems of a folder in natural order (p2 before p10), or the one file that `path` is.
+    """Return the problem files of a folder in natural order (p2 before p10), or `path` itself.
 
-    A folder's problems are its `*.pddl` without "domain" in the name. Raises `UsageError` where
-    there is none.
+    A folder's problems are its `*.pddl` files without "domain" in the name. If `path` is a file, it
+    is the only problem. Raises `UsageError` if there is no problem.
     """
     if path.is_file():
         return [path]
@@ -28,12 +28,12 @@ def problem_files(path: Path) -> list[Path]:
 
 
 def domain_file(problem: Path) -> Path:
-    """The domain file of a problem, as Fast Downward and Lab find it.
+    """Return the domain file of a problem, found as in Fast Downward and Lab.
 
-    Beside the problem `p01.pddl` the names `domain.pddl`, `p01-domain.pddl`, `p01-domain.pddl`
-    from the first three letters, `domain_p01.pddl` and `domain-p01.pddl` are tried in this order;
-    then, as the learning track of 2023 has it, `domain.pddl` in each folder above. Raises
-    `UsageError` where none exists.
+    For the problem `p01-a.pddl`, five names are tried in its folder, in this order: `domain.pddl`,
+    `p01-a-domain.pddl`, `p01-domain.pddl` (first three letters), `domain_p01-a.pddl` and
+    `domain-p01-a.pddl`. Then `domain.pddl` is tried in each folder above, as in the learning track
+    of 2023. Raises `UsageError` if no such file exists.
     """
     names = (
         "domain.pddl",
@@ -47,10 +47,10 @@ def domain_file(problem: Path) -> Path:
         if path.is_file():
             return path
     raise UsageError(
-        f"no domain file was found for {problem}: put a domain.pddl beside it, or name the domain."
+        f"no domain file was found for {problem}: put a domain.pddl next to it, or name the domain."
     )
 
 
 def with_domains(problems: Iterable[Path], domain: Path | None = None) -> list[tuple[Path, Path]]:
-    """Each problem as (domain file, problem file): the domain given, or the one found for it."""
+    """Return (domain file, problem file) for each problem, with `domain` or the domain found."""
     return [(domain or domain_file(problem), problem) for problem in problems]

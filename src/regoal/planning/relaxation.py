@@ -1,8 +1,9 @@
-"""Dead ends that show if what is possible once stays possible: even then the goal is not reached.
+"""Find dead ends by delete relaxation (Bonet and Geffner, AIJ 2001).
 
-Only some dead ends show in this way, but no state is called dead wrongly (delete relaxation; Bonet
-and Geffner, AIJ 2001). An atom can be true and false at once here, so that this holds for negative
-literals too, and for all other conditions and effects that PDDL has.
+In the relaxation a possible fact stays possible. If the goal is impossible even then, the state is
+a dead end. This finds only some dead ends, but never calls another state dead. An atom can be
+possibly true and possibly false at once, which covers negative literals and all of PDDL's
+conditions and effects.
 """
 
 import contextlib
@@ -10,23 +11,23 @@ from collections.abc import Callable, Iterable, Sequence, Set
 
 from regoal.errors import TooWideError
 from regoal.planning.datalog.grounding import Fact, GroundRule, TooManyRulesError, ground
-from regoal.planning.datalog.rules import rules_of
+from regoal.planning.datalog.rules import write_rules
 from regoal.planning.goals import Atom, Goal
 from regoal.planning.task import State, Task
 
 
 class Relaxations(dict[Task, "Relaxation"]):
-    """The relaxation of each task, made when it is first asked for."""
+    """The relaxation of each task, made at its first use."""
 
     def __missing__(self, task: Task) -> "Relaxation":
         return self.setdefault(task, Relaxation(task))
 
 
 def first_dead_end(states: Sequence[State], goal: Goal, relaxations: Relaxations) -> int | None:
-    """Position of the first state of a walk from which the goal cannot be reached any more.
+    """Return the position of the first state of a walk that the relaxation proves dead, or None.
 
-    None if none shows. What can be reached later can be reached from the start too, so that halving
-    the walk finds it. A last state without applicable actions is dead in any case.
+    The goal can be reached from a state if it can be reached from a later one, so binary search
+    finds the position. A last state without applicable actions is dead in any case.
     """
     relaxation, last = relaxations[states[0].task], len(states) - 1
     if relaxation.reaches(states[last], goal):
@@ -42,30 +43,36 @@ def first_dead_end(states: Sequence[State], goal: Goal, relaxations: Relaxations
 
 
 def _is_stuck(state: State, goal: Goal) -> bool:
-    """Whether no action is applicable, short of the goal; false if they are too many to list."""
+    """Return whether no action is applicable in a state that is not a goal state.
+
+    Returns false if the actions are too many to list.
+    """
     with contextlib.suppress(TooWideError):
         return not state.satisfies(goal) and state.task.is_dead_end(state)
     return False
 
 
 class Relaxation:
-    """What is possible from the states of one task. Its rules are grounded once for all states."""
+    """The delete relaxation of one task, with rules grounded once for all states."""
 
     def __init__(self, task: Task) -> None:
-        rules = rules_of(task.domain.text.content, {atom.predicate for atom in task.goal.negative})
+        rules = write_rules(
+            task.domain.text.content, {atom.predicate for atom in task.goal.negative}
+        )
         self._deleted = rules.deleted
         self._static = frozenset(a for a in task.static_atoms if a.predicate not in rules.changing)
         self._kept = task.static_atoms - self._static
-        """Atoms that only actions could change which no state allows."""
+        """Static atoms that only actions that are never applicable could change."""
         initial = (*self._kept, *task.initial_state.fluent_atoms)
         self._exploration: _Exploration | None = None
         with contextlib.suppress(TooManyRulesError):
             self._exploration = _Exploration(*ground(rules, self._static, initial, task.types_of))
 
     def reaches(self, state: State, goal: Goal) -> bool:
-        """Whether the goal is possible from a state.
+        """Return whether the goal is possible from a state.
 
-        True too if the task has too many rules, or for a state that its initial state cannot reach.
+        Returns true if this is unknown: the task has too many rules, or its initial state cannot
+        reach the state.
         """
         exploration, atoms = self._exploration, {*state.fluent_atoms, *self._kept}
         if exploration is None or not atoms <= exploration.atoms:
@@ -83,38 +90,38 @@ class Relaxation:
 
 
 class _Exploration:
-    """Finds what ground rules make possible, in time linear in their size.
+    """Finds the facts that ground rules make possible, in time linear in the size of the rules.
 
-    Each rule counts its conditions that are not possible yet (Dowling and Gallier, 1984).
+    Each rule counts its conditions that are not yet possible (Dowling and Gallier, 1984).
     """
 
     def __init__(self, rules: Iterable[GroundRule], atoms: Set[Atom]) -> None:
         self.atoms = atoms
-        """The atoms that a state may have; the rules leave others out."""
+        """The atoms that a state may have; the rules do not cover others."""
         self._numbers: dict[Fact, int] = {}
         self._heads: list[int] = []
         self._sizes: list[int] = []
         self._needed: list[list[int]] = []
-        """By fact, the rules that need it."""
+        """By number of a fact, the rules that need it."""
         for atom in atoms:
-            self._number((atom, True))
+            self._number_fact((atom, True))
         for i, (head, body) in enumerate(rules):
-            self._heads.append(self._number(head))
+            self._heads.append(self._number_fact(head))
             self._sizes.append(len(body))
             for fact in body:
-                self._needed[self._number(fact)].append(i)
+                self._needed[self._number_fact(fact)].append(i)
         sized = zip(self._heads, self._sizes, strict=True)
         self._certain = [head for head, size in sized if size == 0]
         self._negative = [(a, i) for (a, positive), i in self._numbers.items() if not positive]
 
-    def _number(self, fact: Fact) -> int:
+    def _number_fact(self, fact: Fact) -> int:
         if fact not in self._numbers:
             self._numbers[fact] = len(self._numbers)
             self._needed.append([])
         return self._numbers[fact]
 
     def possible_from(self, atoms: Set[Atom]) -> Callable[[Fact], bool]:
-        """What is possible from the state in which these atoms are true and all others false."""
+        """Return a test for facts that are possible from the state with exactly these atoms."""
         missing = self._sizes.copy()
         possible = bytearray(len(self._numbers))
         waiting = [number for atom, number in self._negative if atom not in atoms]

@@ -1,27 +1,28 @@
-"""Objects that can be exchanged for one another, and the few of them that stand for all.
+"""Find objects that can be exchanged for one another, and representatives of each class of them.
 
-Two objects are interchangeable in a state and for a goal where they have the same types and occur
-in the same atoms (changeable, static, goal literals, values of cost functions), each read with a
-gap in the object's own places; constants of the domain are not. Exchanging the two then maps state
-and goal onto themselves, and no atom names both: it would be one of the first object whose other
-places name the second, which no atom of the second can be. So a class of such objects may be
-permuted at will, whatever is done with the others.
+Two objects are interchangeable in a state and for a goal if they have equal types and occur in
+equal atoms. These are changeable and static atoms, goal literals and values of cost functions, each
+with a gap in the places of the object. Constants of the domain are never interchangeable.
 
-Of a class, the first m objects by name stay, its representatives, where m is the largest number of
-parameters of one action that can take an object of it, by types and static unary preconditions, and
-at least 1. That loses nothing:
+Exchanging the two objects then maps state and goal onto themselves. No atom names both. With a gap
+for the first object it would name the second, and no atom of the second can do so. A class of such
+objects may therefore be permuted in any way, whatever happens to the others.
+
+The first m objects of a class by name stay: its representatives. Here m is the largest number of
+parameters of one action that can take an object of the class, and at least 1. Types and static
+unary preconditions decide what a parameter can take. Omitting the other objects loses nothing:
 
 - An applicable action names at most m objects of a class. Some permutation of the classes maps
-  them to representatives, so that each action is equal to one over representatives, and an action
-  of one class's first objects is the first in the order of actions among all that equal it.
+  them to representatives, so each action equals one over representatives. Among equal actions, the
+  action of the first objects of each class is also the first in the order of actions.
 - The network's message to an object is the strongest of many, and equal messages count once. A
-  representative in an atom or action keeps this message: a permutation that leaves it in its place
-  maps the other objects to representatives too. An atom needs one of each class, an action up to m.
+  representative in an atom or action keeps this message, because some permutation fixes it and maps
+  the other objects to representatives. An atom needs one object of each class, an action up to m.
   By induction over the rounds, the embeddings are those of the whole input.
 - The readout's sum over objects counts a representative as often as `counts` says.
 
-This holds for actions whose preconditions are literals, of which those over representatives do not
-ask for other objects, in domains without derived predicates.
+This holds in domains without derived predicates whose preconditions are conjunctions of literals.
+Such literals over representatives do not depend on other objects.
 """
 
 from collections import Counter, defaultdict
@@ -40,23 +41,23 @@ from regoal.planning.task import State, Task
 
 @dataclass(frozen=True)
 class Representatives:
-    """The objects of a task that stand for all in a state, for one goal."""
+    """The objects of a task that represent all objects in a state, for one goal."""
 
     state: State
     counts: Mapping[str, int]
-    """How many objects each one that stays stands for, itself included; in the task's order."""
+    """The number of objects that each one that stays represents, itself included, in task order."""
     classes: Mapping[str, Sequence[str]]
-    """By object, the class, sorted; only for objects of classes of which some are left out."""
+    """The sorted class of each object, only for classes with omitted objects."""
     forbidden: frozenset[str] = frozenset()
-    """Predicates that some precondition wants to be false."""
+    """Predicates that some precondition negates."""
 
     @cached_property
     def actions(self) -> tuple[GroundAction, ...]:
-        """The applicable actions over representatives in their order; the dummy where none is.
+        """The applicable actions over representatives in their order; the dummy if there is none.
 
-        They are those of a smaller state, which the library keeps as it keeps every state. It lacks
-        the atoms of objects left out, but for forbidden predicates: without these it could have
-        more actions than the whole state.
+        They come from a smaller state, which the library keeps like every state. It lacks the atoms
+        of omitted objects. Atoms of forbidden predicates stay, because without them the smaller
+        state could have more actions than the whole state.
         """
         task = self.state.task
         smaller = task.state_of(
@@ -68,29 +69,29 @@ class Representatives:
         return tuple(a for a in found if self.keeps(a.objects)) or (DUMMY_ACTION,)
 
     def keeps(self, objects: Iterable[str]) -> bool:
-        """Whether none of these is left out."""
+        """Return whether none of these objects is omitted."""
         return all(name in self.counts for name in objects)
 
     @property
     def dropped(self) -> int:
-        """How many objects are left out."""
+        """The number of omitted objects."""
         return len(self.state.task.objects) - len(self.counts)
 
     def equal_actions(self, action: GroundAction) -> Iterator[GroundAction]:
-        """All actions that equal this applicable one up to exchanging objects, in their order.
+        """Yield all actions that equal this applicable one up to exchanging objects, in order.
 
-        None for an action that is not the first of them, so that no two lists have one in common.
+        Yields nothing if the action is not the first of them, so each action is yielded once.
         """
         if not self._is_first(action):
             return
         yield action
-        images = self._images(action.objects, {})
+        images = self._list_images(action.objects, {})
         next(images)
         for objects in images:
             yield self.state.task.ground(action.name, objects)
 
     def _is_first(self, action: GroundAction) -> bool:
-        """Whether the objects of each class are the first of it, in order."""
+        """Return whether the objects of each class are its first objects, in order."""
         met: dict[str, int] = defaultdict(int)
         for name in dict.fromkeys(action.objects):
             if name in self.classes:
@@ -100,10 +101,10 @@ class Representatives:
                 met[of[0]] += 1
         return True
 
-    def _images(
+    def _list_images(
         self, objects: tuple[str, ...], mapped: Mapping[str, str]
     ) -> Iterator[tuple[str, ...]]:
-        """These objects under each permutation of the classes that agrees with `mapped`."""
+        """Yield these objects under each permutation of the classes that agrees with `mapped`."""
         if not objects:
             yield ()
             return
@@ -112,18 +113,18 @@ class Representatives:
         images = [mapped[first]] if first in mapped else self.classes.get(first, (first,))
         for image in images:
             if first in mapped or image not in taken:
-                for rest in self._images(tuple(others), {**mapped, first: image}):
+                for rest in self._list_images(tuple(others), {**mapped, first: image}):
                     yield (image, *rest)
 
 
 class Symmetry:
     """Finds the representatives in the states of a task for one goal.
 
-    What does not change is looked at once; a state takes time linear in its atoms.
+    Everything that does not change is examined once. A state takes time linear in its atoms.
     """
 
     def __init__(self, task: Task, goal: Goal) -> None:
-        """Raises `ValueError` where the domain is beyond it, see `is_plain`."""
+        """Group the objects. Raises `ValueError` if the domain is not supported, see `is_plain`."""
         domain = task.domain.text.content
         if not is_plain(domain):
             raise ValueError(f"{task.domain.path} has derived predicates or nested preconditions")
@@ -134,16 +135,18 @@ class Symmetry:
             for literal in literals(action.precondition)
             if not literal.positive
         )
-        fixed = list(_fixed_atoms(task, goal))
-        alike = _maybe_alike(task, fixed) - task.domain.constants
+        fixed = list(_list_fixed_atoms(task, goal))
+        alike = _find_candidates(task, fixed) - task.domain.constants
         gaps = _Gaps(sorted(alike))
         classes: dict[object, list[str]] = defaultdict(list)
         for name, atoms in gaps.of(x for x in fixed if not alike.isdisjoint(x.objects)).items():
             classes[task.types_of[name], atoms].append(name)
-        parameters = _parameters(domain)
+        parameters = _read_parameters(domain)
         self._class: dict[str, tuple[int, int]] = {}
-        """By object: its class by what never changes, and how many of a class must stay. Objects of
-        classes too small to leave any out are not here."""
+        """By object: its class as far as facts never change, and how many of the class must stay.
+
+        Classes too small to omit any object are not included.
+        """
         for number, members in enumerate(classes.values()):
             if len(members) > 1:
                 taking = (sum(p.takes(task, members[0]) for p in action) for action in parameters)
@@ -154,12 +157,12 @@ class Symmetry:
 
     @property
     def most_dropped(self) -> int:
-        """An upper bound of how many objects are left out, whatever the state."""
+        """An upper bound on the number of omitted objects in any state."""
         sizes = Counter(self._class.values())
         return sum(size - staying for (_, staying), size in sizes.items())
 
     def representatives(self, state: State) -> Representatives:
-        """The objects that stand for all in this state."""
+        """Return the objects that represent all objects in this state."""
         classes: dict[tuple[tuple[int, int], frozenset[int]], list[str]] = defaultdict(list)
         for name, atoms in self._gaps.of(state.fluent_atoms).items():
             classes[self._class[name], atoms].append(name)
@@ -175,7 +178,7 @@ class Symmetry:
 
 
 def is_plain(domain: PddlDomain) -> bool:
-    """Whether preconditions are conjunctions of literals and no predicate is derived."""
+    """Return whether preconditions are conjunctions of literals and no predicate is derived."""
     return not domain.derived and all(_is_conjunction(a.precondition) for a in domain.actions)
 
 
@@ -186,7 +189,7 @@ def _is_conjunction(formula: Formula) -> bool:
 
 
 def literals(formula: Formula) -> Iterator[Literal]:
-    """The literals of a conjunction, as `is_plain` asks for."""
+    """Yield the literals of a conjunction of literals."""
     if isinstance(formula, Literal):
         yield formula
     elif isinstance(formula, Junction):
@@ -195,22 +198,22 @@ def literals(formula: Formula) -> Iterator[Literal]:
 
 
 class _Parameter(NamedTuple):
-    """What a precondition asks of one parameter alone and for ever."""
+    """The conditions on one parameter alone that never change."""
 
     types: Types
     literals: tuple[tuple[str, bool], ...]
     """Static unary predicates, and whether they must hold."""
 
     def takes(self, task: Task, name: str) -> bool:
-        """Whether this can be the object."""
+        """Return whether the parameter can be this object."""
         return not {*task.types_of[name], "object"}.isdisjoint(self.types) and all(
             (Atom(predicate, (name,)) in task.static_atoms) == positive
             for predicate, positive in self.literals
         )
 
 
-def _parameters(domain: PddlDomain) -> list[list[_Parameter]]:
-    """Those of each action."""
+def _read_parameters(domain: PddlDomain) -> list[list[_Parameter]]:
+    """Read the parameters of each action."""
     found = []
     for action in domain.actions:
         asked: dict[tuple[str, ...], list[tuple[str, bool]]] = defaultdict(list)
@@ -221,8 +224,8 @@ def _parameters(domain: PddlDomain) -> list[list[_Parameter]]:
     return found
 
 
-def _fixed_atoms(task: Task, goal: Goal) -> Iterator[Atom]:
-    """Static atoms, goal literals and values of cost functions, told apart by their predicates."""
+def _list_fixed_atoms(task: Task, goal: Goal) -> Iterator[Atom]:
+    """Yield static atoms, goal literals and cost values, each kind with its own predicates."""
     yield from task.static_atoms
     for atom, positive in goal.literals():
         yield Atom(f"{'goal' if positive else 'goal-not'} {atom.predicate}", atom.objects)
@@ -230,10 +233,11 @@ def _fixed_atoms(task: Task, goal: Goal) -> Iterator[Atom]:
         yield Atom(f"cost {value} {function}", tuple(objects))
 
 
-def _maybe_alike(task: Task, atoms: Iterable[Atom]) -> set[str]:
-    """Objects for which there is another one of their types that the same atoms may name.
+def _find_candidates(task: Task, atoms: Iterable[Atom]) -> set[str]:
+    """Return the objects that may be interchangeable with another object.
 
-    Sums of hashes tell most others apart, several times faster than `_Gaps`, which then decides.
+    Sums of hashes exclude most other objects, several times faster than `_Gaps`. `_Gaps` then
+    decides.
     """
     sums = dict.fromkeys(task.objects, 0)
     for predicate, objects in atoms:
@@ -251,9 +255,9 @@ def _maybe_alike(task: Task, atoms: Iterable[Atom]) -> set[str]:
 
 
 class _Gaps(dict[Atom, tuple[tuple[str, int], ...]]):
-    """For each atom and each object in it, a number for what the atom says of that object.
+    """Numbers what an atom says about each object in it.
 
-    Atoms that are the same but for the places of the object have the same number.
+    Atoms that differ only in the object have equal numbers.
     """
 
     def __init__(self, objects: Iterable[str]) -> None:
@@ -262,7 +266,7 @@ class _Gaps(dict[Atom, tuple[tuple[str, int], ...]]):
         self._numbers: dict[tuple[str, tuple[str | None, ...]], int] = {}
 
     def of(self, atoms: Iterable[Atom]) -> dict[str, frozenset[int]]:
-        """What these atoms, each given once, say of every object, in the order of the objects."""
+        """Return the numbers of these atoms, each given once, for every object in order."""
         found: dict[str, list[int]] = {name: [] for name in self._objects}
         for atom in atoms:
             for name, number in self[atom]:

@@ -1,7 +1,7 @@
-"""Domains and problems behind regoal's own small types; the only door to the PDDL library.
+"""Domains and tasks with small types of regoal; other packages reach the PDDL library only here.
 
-A `Task` is one problem of a domain. Its states, actions and atoms are values of regoal's own:
-equal by content, in a fixed order, with names in lower case.
+A `Task` is one problem of a domain. Its states, actions and atoms are values: equal by content,
+in a fixed order, with names in lower case.
 """
 
 import re
@@ -25,8 +25,8 @@ from pymimir.advanced.formalism import (
 from regoal.errors import PddlError
 from regoal.planning.actions import DUMMY_ACTION, GroundAction
 from regoal.planning.goals import Atom, Goal
-from regoal.planning.mimir.action_bound import Width
-from regoal.planning.mimir.crash_isolation import crash_of
+from regoal.planning.mimir.action_bound import ActionBound
+from regoal.planning.mimir.crash_isolation import find_crash
 from regoal.planning.mimir.library import Library
 from regoal.planning.pddl import library_text as pddl_text
 from regoal.planning.pddl.domain import PddlAction
@@ -34,26 +34,26 @@ from regoal.system.cancellation import checked
 
 
 class State:
-    """A state of one task; states are equal where the same atoms hold, whatever led there."""
+    """A state of one task; two states are equal if equal atoms hold, on whatever path they lie."""
 
-    __slots__ = ("__dict__", "_hash", "_library", "_native", "index", "task")
+    __slots__ = ("__dict__", "_hash", "_library_problem", "_library_state", "index", "task")
 
-    def __init__(self, task: "Task", native: Any) -> None:
+    def __init__(self, task: "Task", library_state: Any) -> None:
         self.task = task
-        self._native = native
-        self._library = task.native
-        self.index: int = native.get_index()
+        self._library_state = library_state
+        self._library_problem = task.library_problem
+        self.index: int = library_state.get_index()
         self._hash = hash((task.salt, self.index))
 
     @property
     def wrapped(self) -> pymimir.State:
-        """The library's own value for this state."""
-        return pymimir.State(self._native, self._library)
+        """This state as a value of the library."""
+        return pymimir.State(self._library_state, self._library_problem)
 
     def __eq__(self, other: object) -> bool:
         return (
             isinstance(other, State)
-            and self._library is other._library
+            and self._library_problem is other._library_problem
             and self.index == other.index
         )
 
@@ -61,13 +61,13 @@ class State:
         return self._hash
 
     def __repr__(self) -> str:
-        """The state's changeable atoms in PDDL."""
+        """Write the state's changeable atoms in PDDL."""
         return f"State({' '.join(str(atom) for atom in sorted(self.fluent_atoms))})"
 
     @cached_property
     def fluent_atoms(self) -> tuple[Atom, ...]:
-        """Atoms that hold and that actions can change, derived ones included."""
-        return self.task.atoms_of(self._native)
+        """The atoms that hold and that actions can change, derived ones included."""
+        return self.task.atoms_of(self._library_state)
 
     @cached_property
     def atoms(self) -> frozenset[Atom]:
@@ -75,11 +75,11 @@ class State:
         return self.task.static_atoms.union(self.fluent_atoms)
 
     def holds(self, atom: Atom) -> bool:
-        """Whether an atom, changeable or static, is true here."""
+        """Return whether an atom, changeable or static, is true in this state."""
         return atom in self._changeable or atom in self.task.static_atoms
 
     def satisfies(self, goal: Goal) -> bool:
-        """Whether this is a goal state, i.e. every literal of `goal` holds."""
+        """Return whether this is a goal state, i.e. whether every literal of `goal` holds."""
         missing = goal.atoms - self._changeable
         if missing and not missing <= self.task.static_atoms:
             return False
@@ -92,11 +92,11 @@ class State:
 
 @dataclass(frozen=True)
 class Domain:
-    """A domain that has been read: the text behind it and the library's view of it."""
+    """A domain that has been read: its text, and its value in the library."""
 
     path: Path
     text: pddl_text.DomainText = field(repr=False)
-    native: Any = field(repr=False)
+    library_domain: Any = field(repr=False)
 
     @property
     def name(self) -> str:
@@ -105,11 +105,14 @@ class Domain:
 
     @cached_property
     def has_copies(self) -> bool:
-        """Whether the library has several schemas, or longer ones, of an action of the file.
+        """Whether some action of the file has several or longer schemas in the library.
 
-        A precondition with `or` or `exists` is given to it in that way (see `pddl_normal`).
+        A precondition with `or` or `exists` needs them (see `pddl/normal_form`).
         """
-        made = [(self.text.actions[a.get_name()], a.get_arity()) for a in self.native.get_actions()]
+        made = [
+            (self.text.actions[a.get_name()], a.get_arity())
+            for a in self.library_domain.get_actions()
+        ]
         return tuple(sorted(made)) != self.actions
 
     @property
@@ -120,7 +123,7 @@ class Domain:
 
     @property
     def types(self) -> tuple[str, ...]:
-        """Every type, the universal one aside, in alphabetical order."""
+        """Every type except `object`, in alphabetical order."""
         return tuple(sorted(self.text.types.values()))
 
     @property
@@ -145,13 +148,13 @@ class Task:
         self.name = text.path.stem
         self.goal = text.goal
         self.types_of = text.types_of
-        """The types of each object, those above its own included and `object` aside, sorted."""
+        """The types of each object, sorted: its own and those above it, without `object`."""
         self.has_costs = text.has_costs
-        """Whether the problem asks for plans of small total cost; else each action counts 1."""
+        """Whether the problem asks for plans of small total cost; if not, each action costs 1."""
         self.objects: tuple[str, ...] = tuple(text.types_of)
         """Constants of the domain, then objects of the problem, in the order of the files."""
         self.salt = zlib.crc32(text.text.encode())
-        """Tells states of different tasks apart in a dictionary; the same in every process."""
+        """Part of the hash of a state, different in other tasks and equal in every process."""
         self._text = text
         self._schemas = {a.name: a for a in domain.text.content.actions}
         if library is not None:
@@ -160,11 +163,11 @@ class Task:
 
     @cached_property
     def _library(self) -> Library:
-        return Library(self.domain.native, self._text.text)
+        return Library(self.domain.library_domain, self._text.text)
 
     @property
-    def native(self) -> Any:
-        """The library's view of the task, until its states are forgotten."""
+    def library_problem(self) -> Any:
+        """The task's problem in the library; a new one after `forget_states`."""
         return self._library.problem
 
     @property
@@ -174,46 +177,46 @@ class Task:
 
     @cached_property
     def initial_state(self) -> "State":
-        """The state that the problem begins in."""
+        """The initial state of the problem."""
         return State(self, self._library.initial)
 
     def __repr__(self) -> str:
         return f"Task({self.path})"
 
     def renewed(self) -> "Task":
-        """The same task afresh. The library keeps every state that a task ever met, this one none.
+        """Return a copy of the task that has not met any states.
 
-        States of the two never equal each other.
+        The library keeps every state that a task ever met; the copy starts with none. States of
+        the two tasks never equal each other.
         """
         return Task(self.domain, self._text)
 
     def forget_states(self) -> None:
-        """Let the library drop every state; it reads the problem again when that is next used.
+        """Delete every state from the library, which reads the problem again at the next use.
 
-        States and actions from before must not be used again; `state_of` makes a state anew from
-        its atoms.
+        Earlier states and actions must not be used again. `state_of` makes a new state from atoms.
         """
         for name in ("_library", "initial_state"):
             self.__dict__.pop(name, None)
 
     @cached_property
     def object_index(self) -> dict[str, int]:
-        """Position of each object in `objects`."""
+        """The position of each object in `objects`."""
         return {name: i for i, name in enumerate(self.objects)}
 
     def applicable_actions(self, state: State) -> tuple[GroundAction, ...]:
-        """All applicable ground actions in a fixed order; the dummy action where there is none.
+        """Return all applicable ground actions in a fixed order, or the dummy action if none is.
 
-        Raises `TooWideError` where there are too many to list, `PddlError` where one has no cost,
-        and `StoppedError` where `regoal.system.cancellation` says so.
+        Raises `TooWideError` if there are too many to list, `PddlError` if one has no cost, and
+        `StoppedError` if `regoal.system.cancellation` ends the work.
         """
         known = self._library.actions
         found = []
         self.check_width(state)
-        for native in checked(self._natives(state)):
-            index = native.get_index()
+        for library_action in checked(self._list_library_actions(state)):
+            index = library_action.get_index()
             if index not in known:
-                known[index] = self._converted(native)
+                known[index] = self._convert_action(library_action)
             found.append(known[index])
         found.sort(key=_NAME_AND_OBJECTS)
         if self.domain.has_copies:
@@ -221,133 +224,146 @@ class Task:
         return tuple(found) or (DUMMY_ACTION,)
 
     def check_width(self, state: State) -> None:
-        """Raise `TooWideError` where a state has too many applicable actions to list them."""
-        if not self._width.narrow:
+        """Raise `TooWideError` if a state has too many applicable actions to list them."""
+        if not self._action_bound.never_exceeded:
             names = (atom.predicate for atom in state.fluent_atoms)
-            self._width.check(self.path, names, lambda: self._natives(state))
+            self._action_bound.check(self.path, names, lambda: self._list_library_actions(state))
 
-    def _natives(self, state: State) -> Any:
-        return self._library.generator.generate_applicable_actions(state._native)
+    def _list_library_actions(self, state: State) -> Any:
+        return self._library.generator.generate_applicable_actions(state._library_state)
 
     @cached_property
-    def _width(self) -> Width:
-        return Width(self.domain.native, self.native, self.domain.text.predicates)
+    def _action_bound(self) -> ActionBound:
+        return ActionBound(
+            self.domain.library_domain, self.library_problem, self.domain.text.predicates
+        )
 
     def is_dead_end(self, state: State) -> bool:
-        """Whether no action is applicable; other dead ends are not told."""
+        """Return whether no action is applicable; other dead ends are not recognised."""
         return self.applicable_actions(state) == (DUMMY_ACTION,)
 
     def definition(self, action: GroundAction) -> PddlAction:
-        """The action's schema as the file has it; the dummy action has none (`KeyError`)."""
+        """Return the action's schema as read from the file. Raises `KeyError` for the dummy."""
         return self._schemas[action.name]
 
     def successor(self, state: State, action: GroundAction) -> State:
-        """The state after `action`, which must be applicable in `state`."""
-        if action.native is None:
+        """Return the state after `action`, which must be applicable in `state`."""
+        if action.library_action is None:
             return state
         states = self._library.states
-        after, _ = states.get_or_create_successor_state(state._native, action.native, 0.0)
+        after, _ = states.get_or_create_successor_state(
+            state._library_state, action.library_action, 0.0
+        )
         return State(self, after)
 
     def state_of(self, atoms: Iterable[Atom]) -> State:
-        """The state with these changeable atoms; derived ones among them do not count.
+        """Return the state with these changeable atoms; derived atoms among them are ignored.
 
-        It equals the state that was reached by actions. Raises `ValueError` for an atom that no
-        state of this task can have.
+        It equals a state with these atoms that actions have reached. Raises `ValueError` if no
+        state of this task can have one of the atoms.
         """
-        kinds, found = self._native_predicates, FluentGroundAtomList()
+        kinds, found = self._library_predicates, FluentGroundAtomList()
         for atom in atoms:
             predicate = kinds.get(atom.predicate)
             if isinstance(predicate, DerivedPredicate):
                 continue
-            terms = self._terms(atom.objects)
+            terms = self._find_objects(atom.objects)
             if not isinstance(predicate, FluentPredicate) or any(t is None for t in terms):
                 raise ValueError(f"{atom} is no changeable atom of {self.path}")
             if predicate.get_arity() != len(terms):
                 raise ValueError(f"{atom} has another number of objects in {self.path}")
             found.append(
-                self.native._advanced_problem.get_or_create_ground_atom(
+                self.library_problem._advanced_problem.get_or_create_ground_atom(
                     predicate, ObjectList(terms)
                 )
             )
         return State(self, self._library.states.get_or_create_state(found, [])[0])
 
-    def _terms(self, objects: Iterable[str]) -> list[Any]:
-        """The library's objects; None for what is none of this task's."""
-        return [self._library.objects.get(self._native_objects.get(name, "")) for name in objects]
+    def _find_objects(self, objects: Iterable[str]) -> list[Any]:
+        """Return the library's objects with these names, None for names that the task lacks."""
+        return [self._library.objects.get(self._library_objects.get(name, "")) for name in objects]
 
     @cached_property
-    def _native_objects(self) -> dict[str, str]:
-        """The library's names of objects by those of the files."""
-        return {name: native for native, name in self._text.objects.items()}
+    def _library_objects(self) -> dict[str, str]:
+        """The library's names of objects by the names in the files."""
+        return {name: library_name for library_name, name in self._text.objects.items()}
 
     @cached_property
-    def _native_predicates(self) -> dict[str, Any]:
-        """The library's predicates under the names of the file."""
+    def _library_predicates(self) -> dict[str, Any]:
+        """The library's predicates by the names in the file."""
         names = self.domain.text.predicates
-        natives = {p.get_name(): p._advanced_predicate for p in self.domain.native.get_predicates()}
-        return {names[name]: native for name, native in natives.items() if name in names}
+        found = {
+            p.get_name(): p._advanced_predicate for p in self.domain.library_domain.get_predicates()
+        }
+        return {names[name]: predicate for name, predicate in found.items() if name in names}
 
     def ground(self, name: str, objects: Iterable[str]) -> GroundAction:
-        """An action schema applied to these objects, applicable in some state or not.
+        """Return an action schema applied to these objects, whether applicable or not.
 
-        Only for domains without `has_copies`: there the library has one schema of each name. Raises
-        `PddlError` where the action's cost is undefined.
+        The domain must not have `has_copies`, so that the library has one schema of each name.
+        Raises `PddlError` if the action's cost is undefined.
         """
-        native = self.native._advanced_problem.ground(
-            self._native_actions[name], ObjectList(self._terms(objects))
+        library_action = self.library_problem._advanced_problem.ground(
+            self._library_actions[name], ObjectList(self._find_objects(objects))
         )
-        known, index = self._library.actions, native.get_index()
+        known, index = self._library.actions, library_action.get_index()
         if index not in known:
-            known[index] = self._converted(native)
+            known[index] = self._convert_action(library_action)
         return known[index]
 
     @cached_property
-    def _native_actions(self) -> dict[str, Any]:
-        """The library's action schemas under the names of the file."""
+    def _library_actions(self) -> dict[str, Any]:
+        """The library's action schemas by the names in the file."""
         names = self.domain.text.actions
-        return {names[a.get_name()]: a._advanced_action for a in self.domain.native.get_actions()}
+        return {
+            names[a.get_name()]: a._advanced_action
+            for a in self.domain.library_domain.get_actions()
+        }
 
     @property
     def cost_values(self) -> Mapping[tuple[str, ...], float]:
-        """(function, object, ...) to its number in `:init`; none where costs do not count."""
+        """Maps (function, object, ...) to its number in `:init`; empty if costs do not count."""
         return self._text.values if self.has_costs else {}
 
     def cost(self, state: State, action: GroundAction) -> float:
-        """What `action` adds to the plan's total cost in `state`: 1 where there are no costs."""
+        """Return what `action` adds to the plan's cost: 1 if the problem has no costs.
+
+        `state` does not matter at present, because costs depend on objects only.
+        """
         del state
         if action is DUMMY_ACTION or not self.has_costs:
             return 1.0
-        return self._cost(action.name, action.objects)
+        return self._compute_cost(action.name, action.objects)
 
     def atoms_of(self, state: Any) -> tuple[Atom, ...]:
-        """The changeable and derived atoms of a library state, each converted once a task."""
-        return self._library.atoms_of(state, self._atom)
+        """Return the changeable and derived atoms of a library state; convert each atom once."""
+        return self._library.atoms_of(state, self._convert_atom)
 
-    def _atom(self, native: Any) -> Atom | None:
-        """Under the file's names; None for a predicate that was made for the library."""
-        predicate = self.domain.text.predicates.get(native.get_predicate().get_name())
+    def _convert_atom(self, library_atom: Any) -> Atom | None:
+        """Convert a library atom; return None for a predicate that the file does not have."""
+        predicate = self.domain.text.predicates.get(library_atom.get_predicate().get_name())
         if predicate is None:
             return None
         names = self._text.objects
-        return Atom(predicate, tuple(names[o.get_name()] for o in native.get_terms()))
+        return Atom(predicate, tuple(names[o.get_name()] for o in library_atom.get_terms()))
 
-    def _converted(self, native: Any) -> GroundAction:
-        """The library's action under the file's names. Raises `PddlError` where it has no cost.
+    def _convert_action(self, library_action: Any) -> GroundAction:
+        """Convert a library action. Raises `PddlError` if it has no cost.
 
-        What must exist for a precondition stands behind the file's parameters, and is left off.
+        Objects that must exist for a precondition come after the file's parameters; they are
+        omitted.
         """
-        name = self.domain.text.actions[native.get_action().get_name()]
+        name = self.domain.text.actions[library_action.get_action().get_name()]
         arity = len(self._schemas[name].parameters)
         names = self._text.objects
-        objects = tuple(names[o.get_name()] for o in islice(native.get_objects(), arity))
+        objects = tuple(names[o.get_name()] for o in islice(library_action.get_objects(), arity))
         if self.has_costs:
-            self._cost(name, objects)
-        return GroundAction(name, objects, native)
+            self._compute_cost(name, objects)
+        return GroundAction(name, objects, library_action)
 
-    def _cost(self, name: str, objects: tuple[str, ...]) -> float:
+    def _compute_cost(self, name: str, objects: tuple[str, ...]) -> float:
         schema = self._schemas[name]
-        binding = schema.binding(objects)
+        binding = schema.bind(objects)
         costs = [cost.value(binding, self._text.values) for cost in schema.costs]
         if None in costs:
             action = GroundAction(name, objects)
@@ -355,8 +371,8 @@ class Task:
         return float(sum(c for c in costs if c is not None))
 
     def _read_static_atoms(self) -> frozenset[Atom]:
-        found = self.native.get_initial_atoms(ignore_fluent=True, ignore_derived=True)
-        return frozenset(atom for native in found if (atom := self._atom(native)) is not None)
+        found = self.library_problem.get_initial_atoms(ignore_fluent=True, ignore_derived=True)
+        return frozenset(atom for x in found if (atom := self._convert_atom(x)) is not None)
 
 
 _NAME_AND_OBJECTS = attrgetter("name", "objects")
@@ -365,30 +381,36 @@ _NAME_AND_OBJECTS = attrgetter("name", "objects")
 def load_domain(path: Path) -> Domain:
     """Read a domain file.
 
-    Raises `PddlError` or `UnsupportedPddlError`, with file, line and remedy in the message, and
-    `UsageError` where there is no readable file.
+    Raises `UsageError` if there is no readable file. Raises `PddlError` or `UnsupportedPddlError`
+    if its content is wrong, with file, line and remedy in the message.
     """
     text = pddl_text.read_domain(path)
-    return Domain(path, text, _native(path, text.text, lambda: pymimir.Domain(text.text)))
+    return Domain(
+        path, text, _make_library_value(path, text.text, lambda: pymimir.Domain(text.text))
+    )
 
 
 def load_task(domain: Domain, path: Path) -> Task:
-    """Read a problem file of `domain`. Raises as `load_domain` does."""
+    """Read a problem file of `domain`. Raises the errors of `load_domain`."""
     text = pddl_text.read_problem(path, domain.text)
-    return Task(domain, text, _native(path, text.text, lambda: Library(domain.native, text.text)))
+    return Task(
+        domain,
+        text,
+        _make_library_value(path, text.text, lambda: Library(domain.library_domain, text.text)),
+    )
 
 
 LARGEST_TRIED = 2_500_000
-"""Characters of a text; of those up to this size none is known to crash the library."""
+"""Most characters of a text that the library reads directly; none so short has crashed it."""
 
 
-def _native(path: Path, text: str, make: Callable[[], Any]) -> Any:
-    """The library's object for a file. Raises `PddlError` if it refuses the text or crashes on it.
+def _make_library_value(path: Path, text: str, make: Callable[[], Any]) -> Any:
+    """Make the library's value for a file.
 
-    Only a larger text than any that was tried is first given to a copy of this process, as that
-    doubles the time of reading (docs/reliability.md).
+    A text above `LARGEST_TRIED` is first read in a copy of this process, which doubles the time
+    (docs/dev/reliability.md). Raises `PddlError` if the library refuses the text or crashes.
     """
-    if len(text) > LARGEST_TRIED and (crash := crash_of(make)):
+    if len(text) > LARGEST_TRIED and (crash := find_crash(make)):
         raise PddlError(
             f"{path}: the PDDL library crashes on this file ({crash}); "
             f"please report it, and simplify the file."
@@ -396,11 +418,11 @@ def _native(path: Path, text: str, make: Callable[[], Any]) -> Any:
     try:
         return make()
     except RuntimeError as error:
-        raise _library_error(path, error) from error
+        raise _make_library_error(path, error) from error
 
 
-def _library_error(path: Path, error: RuntimeError) -> PddlError:
-    """What the library still finds wrong, on one line and without terminal colours."""
+def _make_library_error(path: Path, error: RuntimeError) -> PddlError:
+    """Return the library's error as one of regoal's, on one line and without terminal colours."""
     plain = re.sub(r"\x1b\[[0-9;]*m", "", str(error))
     reason = " ".join(plain.split()) or "it gives no reason"
     return PddlError(f"{path}: the PDDL library does not take this file: {reason[:300]}")

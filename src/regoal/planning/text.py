@@ -1,4 +1,4 @@
-"""The one reader of text files: domains, problems and plans come in every encoding people save."""
+"""Read the text of domain, problem and plan files, whatever encoding they are saved in."""
 
 import unicodedata
 from pathlib import Path
@@ -8,10 +8,11 @@ from regoal.system.files import read_bytes
 
 
 def read_text(path: Path, kind: str = "PDDL") -> str:
-    """The text of a `kind` of file, with `\\n` line ends and composed letters (NFC).
+    """Return the text of a file, with `\\n` line ends and composed letters (NFC).
 
-    Bytes that are not UTF-8 become lone surrogates: in comments they do no harm. Raises
-    `UsageError` if there is no readable file, `PddlError` if it holds no text.
+    `kind` names the kind of file in messages. Bytes that are not UTF-8 become lone surrogates,
+    which are harmless in comments. Raises `UsageError` if there is no readable file, `PddlError` if
+    it is not a text file.
     """
     try:
         data = read_bytes(path)
@@ -22,7 +23,7 @@ def read_text(path: Path, kind: str = "PDDL") -> str:
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or error
         raise UsageError(f"{path} cannot be read: {reason}.") from error
-    if encoding := _wide_encoding(data):
+    if encoding := _find_wide_encoding(data):
         raise PddlError(
             f"{path} is not UTF-8 text but {encoding}, or no text at all; save it as UTF-8, "
             f"e.g. with `iconv -f {encoding} -t UTF-8`."
@@ -39,7 +40,7 @@ def read_text(path: Path, kind: str = "PDDL") -> str:
 
 
 def is_undecoded(character: str) -> bool:
-    """Whether `read_text` put it in place of a byte that is not UTF-8."""
+    """Return whether `read_text` put a character in place of a byte that is not UTF-8."""
     return "\udc80" <= character <= "\udcff"
 
 
@@ -49,11 +50,14 @@ _MARKS = {
     b"\xff\xfe": "UTF-16",
     b"\xfe\xff": "UTF-16",
 }
-"""How files begin that have a byte order mark; the longer marks first."""
+"""Byte order marks at the beginning of a file and their encodings; longer marks come first."""
 
 
-def _wide_encoding(data: bytes) -> str:
-    """The name of UTF-16 or UTF-32, by a mark or by the NUL bytes at the beginning; else empty."""
+def _find_wide_encoding(data: bytes) -> str:
+    """Return the name of a UTF-16 or UTF-32 encoding, or "" if the data is in neither.
+
+    A byte order mark or many NUL bytes at the beginning reveal the encoding.
+    """
     for mark, name in _MARKS.items():
         if data.startswith(mark):
             return name

@@ -1,10 +1,10 @@
-"""Ground rules of hand-worked tasks."""
+"""Ground rules of tasks worked by hand."""
 
 import pytest
 
 from regoal.planning.datalog import grounding
 from regoal.planning.datalog.grounding import TooManyRulesError, ground
-from regoal.planning.datalog.rules import rules_of
+from regoal.planning.datalog.rules import write_rules
 from regoal.planning.goals import Atom
 from regoal.planning.pddl.domain import parse_domain
 from regoal.system.cancellation import StoppedError, stopping
@@ -21,7 +21,7 @@ TYPES = dict.fromkeys("abcd", ("place",))
 @pytest.fixture
 def line(tmp_path):
     (tmp_path / "domain.pddl").write_text(DOMAIN)
-    return rules_of(parse_domain(tmp_path / "domain.pddl"))
+    return write_rules(parse_domain(tmp_path / "domain.pddl"))
 
 
 def at(place, positive=True):

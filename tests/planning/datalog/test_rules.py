@@ -1,8 +1,8 @@
-"""Rules of hand-worked domains: what each effect needs, and how rules are split."""
+"""Rules of domains worked by hand: what each effect needs, and how rules are split."""
 
 import pytest
 
-from regoal.planning.datalog.rules import Condition, rules_of
+from regoal.planning.datalog.rules import BodyLiteral, write_rules
 from regoal.planning.pddl.domain import parse_domain
 from regoal.planning.pddl.formulas import Literal, Variable
 
@@ -12,12 +12,12 @@ DOMAIN = """(define (domain d) (:requirements :adl) (:predicates (p ?x) (q ?x) (
 
 @pytest.fixture
 def rules(tmp_path):
-    """The rules of a domain with one action, and of which predicates they delete atoms."""
+    """A function that returns the rules of a domain with one action, and its deleted predicates."""
 
     def make(before, after, negative=()):
         path = tmp_path / "domain.pddl"
         path.write_text(DOMAIN.replace("BEFORE", before).replace("AFTER", after))
-        found = rules_of(parse_domain(path), negative)
+        found = write_rules(parse_domain(path), negative)
         return found.rules, found.deleted
 
     return make
@@ -54,8 +54,8 @@ def test_a_universal_condition_binds_no_variable(rules):
     found, _ = rules("(forall (?v) (and (r ?x ?v) (not (= ?v ?x))))", "(p ?x)")
     every = (Variable("?v", ("object",)),)
     assert found[-1].body[:2] == (
-        Condition(Literal("r", ("?x", "?v")), every),
-        Condition(Literal("=", ("?v", "?x"), positive=False), every),
+        BodyLiteral(Literal("r", ("?x", "?v")), every),
+        BodyLiteral(Literal("=", ("?v", "?x"), positive=False), every),
     )
 
 

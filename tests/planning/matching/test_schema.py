@@ -1,4 +1,4 @@
-"""Fingerprints and matchings of domains, on small PDDL files and on random structures."""
+"""Fingerprints and matchings of domains, for small PDDL files and random structures."""
 
 import itertools
 import json
@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 from regoal.errors import EXIT_USAGE, UsageError
 from regoal.planning.matching import schema as schema_module
+from regoal.planning.matching.dynamics import Axiom, SchemaEffect, SchemaLiteral
 from regoal.planning.matching.library_schema import schema_of
 from regoal.planning.matching.renaming import Budget
-from regoal.planning.matching.rules import Axiom, Effect, Literal
 from regoal.planning.matching.schema import ActionSchema, Schema, Symbol, match
 from regoal.planning.task import load_domain
 
@@ -92,8 +92,13 @@ def test_schema_says_what_the_file_says(read):
     assert schema.actions[0] == ActionSchema(
         "grab",
         2,
-        (Literal(here, (1,)), Literal(lies, (0, 1)), Literal(parcel, (0,)), Literal(place, (1,))),
-        (Effect(Literal(held, (0,))), Effect(Literal(lies, (0, 1), False))),
+        (
+            SchemaLiteral(here, (1,)),
+            SchemaLiteral(lies, (0, 1)),
+            SchemaLiteral(parcel, (0,)),
+            SchemaLiteral(place, (1,)),
+        ),
+        (SchemaEffect(SchemaLiteral(held, (0,))), SchemaEffect(SchemaLiteral(lies, (0, 1), False))),
     )
     assert schema.constants == ()
 
@@ -123,7 +128,7 @@ def test_damaged_literal_is_a_usage_error(read):
             Schema.from_json(values)
 
 
-def test_equal_names_match_without_a_word(read):
+def test_equal_names_match_without_notes(read):
     schema = read(COURIER)
     matching = match(schema, schema)
     assert matching.symbols == {symbol: symbol for symbol in schema.symbols}
@@ -169,7 +174,7 @@ def test_names_decide_even_if_effects_differ(read):
     assert Symbol("predicate", "road", 2) in matching.symbols
 
 
-def test_the_one_renaming_is_used_and_said(read):
+def test_the_only_renaming_is_used_and_reported(read):
     policy = read(TOWERS)
     names = {"floored": "on-floor", "idle": "hoist-idle", "lift": "lift-up", "drop": "put"}
     domain = read(renamed(TOWERS, **names))
@@ -199,7 +204,7 @@ def test_every_name_may_differ(read):
     assert matching.actions == {"lift": "f", "drop": "g", "pile": "h", "unpile": "i"}
 
 
-def test_another_parameter_order_is_followed_and_said(read):
+def test_another_parameter_order_is_followed_and_reported(read):
     other = COURIER.replace(
         ":parameters (?x - parcel ?p - place)", ":parameters (?p - place ?x - parcel)"
     )
@@ -207,7 +212,7 @@ def test_another_parameter_order_is_followed_and_said(read):
     assert policy.fingerprint() == domain.fingerprint()
     matching = match(policy, domain)
     assert matching.parameters == {"grab": (1, 0), "leave": (1, 0), "walk": (0, 1)}
-    assert matching.notes == ("parameters are read in another order: grab, leave",)
+    assert matching.notes == ("parameters have another order: grab, leave",)
     renamed_too = match(policy, read(renamed(other, walk="go")))
     assert renamed_too.parameters["grab"] == (1, 0)
     assert len(renamed_too.notes) == 2
@@ -257,7 +262,7 @@ def test_a_kept_name_decides_between_interchangeable_ones(read):
     assert swapped.actions == {"ring": "strike", "toll": "hit"}
 
 
-def test_shared_names_yield_where_only_that_fits(read):
+def test_shared_names_are_given_up_if_only_that_fits(read):
     # `free` exists on both sides, but stands for another predicate in the domain.
     domain = read(renamed(TOWERS, idle="free0", free="upright", floored="free", free0="floored"))
     matching = match(read(TOWERS), domain)
@@ -347,7 +352,7 @@ def literals(draw, arity):
     symbol = draw(st.sampled_from([s for s in P if arity or not s.arity]))
     terms = st.integers(0, arity - 1) if arity else st.nothing()
     positions = draw(st.lists(terms, min_size=symbol.arity, max_size=symbol.arity))
-    return Literal(symbol, tuple(positions), draw(st.booleans()))
+    return SchemaLiteral(symbol, tuple(positions), draw(st.booleans()))
 
 
 @st.composite
@@ -356,29 +361,33 @@ def schemas(draw):
     for i in range(draw(st.integers(1, 3))):
         arity = draw(st.integers(0, 3))
         few = st.lists(literals(arity), min_size=1, max_size=3, unique=True)
-        preconditions = tuple(sorted(draw(few), key=Literal.key))
-        effects = tuple(Effect(x) for x in sorted(draw(few), key=Literal.key))
+        preconditions = tuple(sorted(draw(few), key=SchemaLiteral.key))
+        effects = tuple(SchemaEffect(x) for x in sorted(draw(few), key=SchemaLiteral.key))
         actions.append(ActionSchema(f"a{i}", arity, preconditions, effects))
     return Schema("random", tuple(sorted(P)), tuple(actions), ())
 
 
 def apply(schema, symbols, actions, orders):
-    """The schema under new names, with parameter i of action a moved to orders[a][i]."""
+    """Rename a schema, with parameter i of action a moved to orders[a][i]."""
 
     def moved(literal, order):
-        return Literal(symbols[literal.symbol], tuple(order[t] for t in literal.terms), literal[2])
+        return SchemaLiteral(
+            symbols[literal.symbol], tuple(order[t] for t in literal.terms), literal[2]
+        )
 
     renamed_actions = []
     for action in schema.actions:
         order = orders[action.name]
-        preconditions = sorted((moved(x, order) for x in action.preconditions), key=Literal.key)
-        effects = sorted((moved(e.literal, order) for e in action.effects), key=Literal.key)
+        preconditions = sorted(
+            (moved(x, order) for x in action.preconditions), key=SchemaLiteral.key
+        )
+        effects = sorted((moved(e.literal, order) for e in action.effects), key=SchemaLiteral.key)
         renamed_actions.append(
             ActionSchema(
                 actions[action.name],
                 action.arity,
                 tuple(preconditions),
-                tuple(map(Effect, effects)),
+                tuple(map(SchemaEffect, effects)),
             )
         )
     renamed_actions.sort(key=lambda a: a.name)
@@ -386,7 +395,7 @@ def apply(schema, symbols, actions, orders):
 
 
 def every_renaming(one, other):
-    """All pairs (symbols, actions) under which two schemas coincide, by trial."""
+    """Find all pairs (symbols, actions) under which two schemas coincide, by trying all."""
     ours, theirs = one.used_symbols, other.used_symbols
     if len(ours) != len(theirs) or len(one.actions) != len(other.actions):
         return []
@@ -458,7 +467,7 @@ def test_unlike_schemas_are_refused(one, other, seed):
         assert one.fingerprint() == domain.fingerprint()
 
 
-# Very regular structures: the search must stay short, and give up rather than run on.
+# Very regular structures: the search must give up instead of running for long.
 
 
 def graph(edges, prefix):
@@ -466,7 +475,7 @@ def graph(edges, prefix):
     actions = []
     for i, pair in enumerate(edges):
         nodes = sorted(Symbol("predicate", f"{prefix}{node}", 1) for node in pair)
-        preconditions = tuple(Literal(node, (0,)) for node in nodes)
+        preconditions = tuple(SchemaLiteral(node, (0,)) for node in nodes)
         actions.append(ActionSchema(f"{prefix}-edge{i}", 1, preconditions, ()))
     return Schema(prefix, (), tuple(actions), ())
 
@@ -519,7 +528,7 @@ def test_interchangeable_constants_are_no_ambiguity():
 
     def lamps(prefix):
         names = tuple(f"{prefix}{i}" for i in range(30))
-        effects = tuple(Effect(Literal(lit, (name,))) for name in names)
+        effects = tuple(SchemaEffect(SchemaLiteral(lit, (name,))) for name in names)
         return Schema("lamps", (lit,), (ActionSchema(prefix, 0, (), effects),), names)
 
     assert match(lamps("a"), lamps("b")).actions == {"a": "b"}
@@ -529,7 +538,7 @@ def test_order_of_axiom_variables_does_not_matter():
     far, road = Symbol("predicate", "far", 1), Symbol("predicate", "road", 2)
 
     def rule(*body):
-        axiom = Axiom(Literal(far, (0,)), tuple(Literal(road, terms) for terms in body))
+        axiom = Axiom(SchemaLiteral(far, (0,)), tuple(SchemaLiteral(road, terms) for terms in body))
         return Schema("far", (far, road), (), (), (axiom,))
 
     one, other = rule((0, 1), (1, 2)), rule((0, 2), (2, 1))

@@ -8,7 +8,7 @@ import pytest
 from regoal.errors import EXIT_MEMORY, TooWideError
 from regoal.planning.mimir import action_bound as width
 from regoal.planning.mimir import crash_isolation as trial
-from regoal.planning.mimir.action_bound import Literals
+from regoal.planning.mimir.action_bound import SchemaBound
 from regoal.system.cancellation import StoppedError, stopping
 
 SIX = """(define (domain six) (:predicates (p ?x) (q ?x ?y) (done))
@@ -39,7 +39,7 @@ def test_a_state_that_is_too_wide_is_refused(read_task, monkeypatch, domain, pro
     assert error.value.exit_code == EXIT_MEMORY
 
 
-def test_the_count_decides_where_the_bound_does_not(read_task, monkeypatch):
+def test_the_count_decides_if_the_bound_does_not(read_task, monkeypatch):
     monkeypatch.setattr(width, "MOST_APPLICABLE", 63)
     for true, fits in ((2, False), (1, True)):  # 64 actions and 1
         task = read_task(SIX, six(3, true))
@@ -54,8 +54,8 @@ def test_the_count_decides_where_the_bound_does_not(read_task, monkeypatch):
 def test_counting_is_stopped_and_its_copy_ends(read_task, monkeypatch, asked):
     global end  # noqa: PLW0603
     end = time.monotonic() + 0.3
-    made, fork = [], trial._fork
-    monkeypatch.setattr(trial, "_fork", lambda: made.append(fork()) or made[-1])
+    made, fork = [], trial._try_fork
+    monkeypatch.setattr(trial, "_try_fork", lambda: made.append(fork()) or made[-1])
     task = read_task(SIX, six(25, 25))
     with pytest.raises(StoppedError), stopping(asked):
         task.applicable_actions(task.initial_state)
@@ -67,29 +67,29 @@ def test_counting_is_stopped_and_its_copy_ends(read_task, monkeypatch, asked):
 
 
 def test_the_bound_takes_the_smallest_literals_that_cover_the_parameters():
-    schema = Literals(
+    schema = SchemaBound(
         3, (("road", frozenset({0, 1})), ("at", frozenset({0})), ("of", frozenset({2})))
     )
-    assert schema.most({"road": 12, "at": 1, "of": 5}, 10) == 1 * 10 * 5
-    assert schema.most({"road": 3, "of": 5}, 10) == 3 * 5
-    assert schema.most({}, 10) == 10**3
-    assert Literals(0, ()).most({}, 10) == 1
+    assert schema.bound({"road": 12, "at": 1, "of": 5}, 10) == 1 * 10 * 5
+    assert schema.bound({"road": 3, "of": 5}, 10) == 3 * 5
+    assert schema.bound({}, 10) == 10**3
+    assert SchemaBound(0, ()).bound({}, 10) == 1
 
 
 def test_no_bound_is_below_the_number_of_actions(tasks, walk):
     for problems in tasks.values():
         for task in problems.values():
-            bound = task._width
+            bound = task._action_bound
             for state in walk(task, 5, 1)[0]:
                 counts = {v: 0 for _, v in bound._changing}
                 for atom in state.fluent_atoms:
                     counts[atom.predicate] += 1
                 sizes = {**bound._static, **{k: counts[v] for k, v in bound._changing}}
-                natives = task._natives(state)
-                assert len(natives) <= bound._most(sizes) <= bound._most(bound._static)
+                actions = task._list_library_actions(state)
+                assert len(actions) <= bound._bound(sizes) <= bound._bound(bound._static)
 
 
 def test_counting_fails_with_too_little_memory():
-    assert trial.count_of(lambda: 7, mib=64) == 7
-    assert trial.count_of(lambda: len(bytearray(2**30)), mib=64) is None
-    assert trial.count_of(lambda: trial.os.abort() or 1, mib=64) is None
+    assert trial.count_in_copy(lambda: 7, mib=64) == 7
+    assert trial.count_in_copy(lambda: len(bytearray(2**30)), mib=64) is None
+    assert trial.count_in_copy(lambda: trial.os.abort() or 1, mib=64) is None

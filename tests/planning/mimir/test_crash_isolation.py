@@ -14,12 +14,12 @@ PROBLEM = "(define (problem q) (:domain d) (:init) (:goal (p)))"
 
 @pytest.mark.parametrize("number", trial.CRASHES)
 def test_a_crash_is_named_and_survived(number):
-    assert trial.crash_of(lambda: os.kill(os.getpid(), number)) == number.name
+    assert trial.find_crash(lambda: os.kill(os.getpid(), number)) == number.name
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, None])
 def test_all_else_is_no_crash(number):
-    assert trial.crash_of(lambda: os.kill(os.getpid(), number) if number else 1 / 0) == ""
+    assert trial.find_crash(lambda: os.kill(os.getpid(), number) if number else 1 / 0) == ""
 
 
 def test_without_processes_nothing_is_tried(monkeypatch):
@@ -27,13 +27,13 @@ def test_without_processes_nothing_is_tried(monkeypatch):
         raise BlockingIOError(11, "Resource temporarily unavailable")
 
     monkeypatch.setattr(os, "fork", none)
-    assert trial.crash_of(lambda: os.kill(os.getpid(), signal.SIGSEGV)) == ""
+    assert trial.find_crash(lambda: os.kill(os.getpid(), signal.SIGSEGV)) == ""
 
 
 def test_only_larger_texts_than_were_tried_get_a_copy(tmp_path, monkeypatch):
     (tmp_path / "domain.pddl").write_text(DOMAIN)
     tried = []
-    monkeypatch.setattr(task, "crash_of", lambda make: tried.append(make) or "")
+    monkeypatch.setattr(task, "find_crash", lambda make: tried.append(make) or "")
     domain = task.load_domain(tmp_path / "domain.pddl")
     assert not tried
     monkeypatch.setattr(task, "LARGEST_TRIED", len(domain.text.text) - 1)
@@ -48,6 +48,6 @@ def test_a_crash_of_the_library_is_an_error_that_names_the_file(tmp_path, monkey
     problem.write_text(PROBLEM)
     monkeypatch.setattr(task, "LARGEST_TRIED", 0)
     monkeypatch.setattr(pymimir, kind, lambda *_: os.kill(os.getpid(), signal.SIGSEGV))
-    told = rf"{kind.lower()}\.pddl: the PDDL library crashes on this file \(SIGSEGV\)"
-    with pytest.raises(PddlError, match=told):
+    message = rf"{kind.lower()}\.pddl: the PDDL library crashes on this file \(SIGSEGV\)"
+    with pytest.raises(PddlError, match=message):
         task.load_task(task.load_domain(domain), problem)

@@ -1,4 +1,4 @@
-"""What is read, what is refused and with which words, and what the parser gets to see."""
+"""Which files are read or refused, with which messages, and which text the library gets."""
 
 from pathlib import Path
 
@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from regoal.errors import PddlError, RegoalError, UnsupportedPddlError, UsageError
 from regoal.planning.goals import Atom, Goal
 from regoal.planning.pddl.library_text import DomainText, ProblemText, read_domain, read_problem
-from regoal.planning.pddl.syntax import Form, Word, parse
+from regoal.planning.pddl.syntax import Bracket, Word, parse
 
 DOMAIN = """
 (define (domain boats)
@@ -61,7 +61,7 @@ def refused(read, kind: type[RegoalError], domain: str, problem: str, *words: st
 
 def test_words_keep_their_lines_and_lose_comments_and_case():
     assert parse("(Define ; (not read)\n (a?b)\t)") == (
-        Form((Word("define", 1), Form((Word("a", 2), Word("?b", 2)), 2)), 1),
+        Bracket((Word("define", 1), Bracket((Word("a", 2), Word("?b", 2)), 2)), 1),
     )
 
 
@@ -329,7 +329,7 @@ def test_a_condition_with_very_many_cases_is_refused(read):
     refused(read, UnsupportedPddlError, domain, PROBLEM, "action sail", "conjunctions")
 
 
-# What is forgiven, and what the parser sees
+# Forgiven faults, and the text that the library gets
 
 
 def test_requirements_are_completed(read):
@@ -344,7 +344,7 @@ def test_sections_may_stand_in_any_order(read):
     assert domain.text.index(":types") < domain.text.index(":predicates")
 
 
-def test_types_and_predicates_of_one_name_are_told_apart(read):
+def test_types_and_predicates_of_one_name_get_different_names(read):
     domain = DOMAIN.replace("(calm)", "(calm) (tug ?v - tug) (number) (object ?x)")
     text, _ = read(domain)
     assert not set(text.types) & set(text.predicates)
@@ -380,7 +380,7 @@ def test_negated_atoms_and_repeated_atoms_add_nothing_to_init(read):
 
 
 def test_an_empty_precondition_is_written_out(read):
-    """The parser crashes on `()` and on no precondition where there are no parameters."""
+    """The library crashes on `()`, and on a missing precondition if there are no parameters."""
     actions = (
         "(:action wait) (:action rest :parameters () :precondition () :effect (calm)) (:action"
     )
@@ -389,7 +389,7 @@ def test_an_empty_precondition_is_written_out(read):
     assert [action.name for action in text.content.actions] == ["wait", "rest", "sail"]
 
 
-def test_either_becomes_a_type_of_its_own(read):
+def test_either_becomes_a_separate_type(read):
     text, _ = read(DOMAIN.replace("?v - vessel ?a", "?v - (either tug harbour) ?a"))
     assert "of-harbour of-tug - either-0" in text.text
     assert "either-0" not in text.types

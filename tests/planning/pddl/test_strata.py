@@ -1,4 +1,4 @@
-"""Derived predicates with negation, worked by hand: the order of rules changes nothing."""
+"""Derived predicates with negation, worked by hand: the order of rules does not matter."""
 
 from itertools import permutations
 
@@ -20,7 +20,7 @@ PROBLEM = """(define (problem three) (:domain garden) (:objects a b c - pot)
   (:init (dry a) (next a b) (dead a)) (:goal {goal}))
 """
 
-# `thirsty` spreads from `a` to `b`; `fine` are `c`, which is not thirsty, and `a`, which is dead.
+# `thirsty` spreads from `a` to `b`. `c` is fine, because it is not thirsty, and `a`, which is dead.
 SPREAD = [
     "(:derived (thirsty ?p) (dry ?p))",
     "(:derived (thirsty ?p) (exists (?q - pot) (and (next ?q ?p) (thirsty ?q))))",
@@ -62,7 +62,7 @@ def test_strata_decide_whatever_the_order_of_rules(read, fine):
         actions = {str(action): action for action in task.applicable_actions(task.initial_state)}
         assert list(actions) == ["(pour b)", "(sun a)", "(sun c)"]
         after = task.successor(task.initial_state, actions["(sun c)"])
-        # Before the action b alone is not fine, and dies; all are thirsty then but only c lives.
+        # Before the action only b is not fine, so b dies. Then all are thirsty, but only c lives.
         assert {atom for atom in after.atoms if atom.predicate == "dead"} == {
             Atom("dead", ("a",)), Atom("dead", ("b",)),
         }  # fmt: skip
@@ -99,7 +99,7 @@ def test_what_is_made_for_the_parser_stays_hidden(read):
     assert symbols == dict(task.domain.predicates).keys()
 
 
-def test_rules_that_need_no_second_predicate_are_printed_as_ever(read):
+def test_rules_that_need_no_twin_are_printed_unchanged(read):
     assert (
         "equal-"
         not in read(

@@ -1,11 +1,11 @@
-"""The plain evaluator against states, truth and costs worked out by hand."""
+"""The plain evaluator compared with states, truth values and costs worked out by hand."""
 
 import sys
 
 import pytest
 
-from regoal.planning.plain.problem import read_problem, typed_list
-from regoal.planning.plain.state import State, cost, fits, room_for_calls
+from regoal.planning.plain.problem import read_problem, read_typed_list
+from regoal.planning.plain.state import State, allow_nested_calls, cost, fits
 
 DOMAIN = """; a comment (with brackets
 (define (domain Farm) (:requirements :adl :derived-predicates :action-costs)
@@ -43,11 +43,11 @@ def state(problem):
 
 
 def run(state, name, *objects):
-    """Whether the action is applicable; executes it then."""
+    """Execute an action if it is applicable, and return whether it is."""
     action = state.problem.actions[name]
-    if not state.holds(action.precondition, action.binding(objects)):
+    if not state.holds(action.precondition, action.bind(objects)):
         return False
-    state.execute(action, action.binding(objects))
+    state.execute(action, action.bind(objects))
     return True
 
 
@@ -73,7 +73,7 @@ def test_what_the_files_say(problem):
         ("total-cost",): 0, ("length", "yard", "hill"): 2, ("length", "yard", "lake"): 4,
     }  # fmt: skip
     assert problem.has_costs
-    assert problem.levels == {"near": 0, "alone": 0, "calm": 0}  # `calm` negates twice
+    assert problem.strata == {"near": 0, "alone": 0, "calm": 0}  # `calm` negates twice
 
 
 @pytest.mark.parametrize(
@@ -85,7 +85,7 @@ def test_what_the_files_say(problem):
     ],
 )
 def test_typed_lists(words, found):
-    assert typed_list(words.split()) == found
+    assert read_typed_list(words.split()) == found
 
 
 def test_types_may_stand_below_several(problem):
@@ -153,11 +153,11 @@ def test_changes_are_made_at_once_and_additions_win(state):
 
 def test_costs(problem):
     walk, feed = problem.actions["walk"], problem.actions["feed"]
-    assert cost(problem, walk, walk.binding(("c", "yard", "lake"))) == 4.5
-    assert cost(problem, walk, walk.binding(("c", "hill", "lake"))) is None
-    assert cost(problem, feed, feed.binding(("c",))) == 0
+    assert cost(problem, walk, walk.bind(("c", "yard", "lake"))) == 4.5
+    assert cost(problem, walk, walk.bind(("c", "hill", "lake"))) is None
+    assert cost(problem, feed, feed.bind(("c",))) == 0
     free = read_problem(DOMAIN, PROBLEM.replace("(:metric minimize (total-cost))", ""))
-    assert cost(free, walk, walk.binding(("c", "yard", "lake"))) == 1
+    assert cost(free, walk, walk.bind(("c", "yard", "lake"))) == 1
 
 
 def test_types_of_arguments(problem):
@@ -198,7 +198,7 @@ def test_recursion_of_two_predicates_of_one_stratum():
     assert true_of(state, "even") == ["a", "c"]
     assert true_of(state, "reach") == ["a", "b", "c", "d"]
     assert true_of(state, "odder") == ["b", "d"]
-    assert {name for name, level in state.problem.levels.items() if level} == {"odder"}
+    assert {name for name, level in state.problem.strata.items() if level} == {"odder"}
 
 
 def test_a_circle_does_not_support_itself():
@@ -227,9 +227,9 @@ def test_a_hundred_strata():
     declared = " ".join(f"({name})" for name in ("p", *names))
     domain = f"(define (domain s) (:predicates {declared}) (:derived (d0) (p)) {' '.join(rules)})"
     read = read_problem(domain, "(define (problem s) (:init (p)) (:goal (d99)))")
-    assert read.levels["d99"] == 99
+    assert read.strata["d99"] == 99
     state, before = State(read, read.initial), sys.getrecursionlimit()
-    with room_for_calls(read):
+    with allow_nested_calls(read):
         assert state.holds(["d98"], {})
         assert not state.holds(read.goal, {})
     assert sys.getrecursionlimit() == before

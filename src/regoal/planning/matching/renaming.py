@@ -1,7 +1,7 @@
-"""Finds the renamings under which the action schemas and axioms of two domains coincide.
+"""Find the renamings under which the action schemas and axioms of two domains coincide.
 
-Colour refinement leaves few candidates; what is left is tried by individualising one part after
-another on both sides (McKay, "Practical graph isomorphism", 1981). Every candidate is then checked
+Colour refinement leaves few candidates. The search tries them by individualising one part after
+another on both sides (McKay, "Practical graph isomorphism", 1981). It then checks every candidate
 literal by literal.
 """
 
@@ -10,36 +10,39 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice, permutations, product
 
-from regoal.planning.matching.rules import (
+from regoal.planning.matching.dynamics import (
     ActionSchema,
-    Axiom,
     Colours,
-    Literal,
-    Node,
+    Dynamics,
+    Part,
+    SchemaLiteral,
     Symbol,
     Term,
 )
 
 WORK_LIMIT = 50_000
-"""Most literals looked at in one search, a refinement counted as one look: seconds' worth."""
+"""Most literals that one search examines, which takes seconds.
+
+A refinement examines each literal once.
+"""
 _MOST_ORDERS = 5040
-"""Most orders of an action's parameters tried: every order of seven."""
+"""Most orders of an action's parameters that are tried: all orders of seven parameters."""
 _MOST_FREE = 4
-"""Most quantified variables of one effect or axiom that are tried in every order."""
+"""Most quantified variables of an effect or axiom whose orders are all tried."""
 
 
 class SearchLimitError(Exception):
-    """The domains are so regular that the search was given up."""
+    """Raised if the domains are so regular that the search takes too long."""
 
 
 class Budget:
-    """The work that one search may still do."""
+    """Counts the work that one search may still do."""
 
     def __init__(self, limit: int = WORK_LIMIT) -> None:
         self.left = limit
 
     def spend(self, literals: int) -> None:
-        """Take the work for `literals` off; raises `SearchLimitError` when there is none left."""
+        """Subtract the work for `literals`. Raises `SearchLimitError` if too little is left."""
         self.left -= literals
         if self.left < 0:
             raise SearchLimitError
@@ -47,9 +50,9 @@ class Budget:
 
 @dataclass(frozen=True)
 class Renaming:
-    """Names of one domain as names of another.
+    """Maps the names of one domain to names of another.
 
-    `parameters[action][i]` is the position, in the other domain's action, of parameter i.
+    `parameters[action][i]` is the position of parameter i in the other domain's action.
     """
 
     symbols: Mapping[Symbol, Symbol]
@@ -58,28 +61,12 @@ class Renaming:
     parameters: dict[str, tuple[int, ...]] = field(default_factory=dict)
 
 
-@dataclass(frozen=True)
-class Rules:
-    """What is compared: the action schemas and axioms of a domain, and their colours."""
-
-    actions: Sequence[ActionSchema]
-    axioms: Sequence[Axiom]
-    colours: Colours
-
-    def disjuncts(self) -> dict[str, list[ActionSchema]]:
-        """The schemas of each action."""
-        found: defaultdict[str, list[ActionSchema]] = defaultdict(list)
-        for action in self.actions:
-            found[action.name].append(action)
-        return dict(found)
-
-
-def renamings(
-    one: Rules, other: Rules, fixed: Sequence[tuple[Node, Node]], budget: Budget
+def find_renamings(
+    one: Dynamics, other: Dynamics, fixed: Sequence[tuple[Part, Part]], budget: Budget
 ) -> Iterator[Renaming]:
-    """Renamings of `one` into `other` that send each first node of `fixed` to its second.
+    """Yield renamings of `one` into `other` that map each first part of `fixed` to its second.
 
-    Those that agree on symbols and actions are one. Raises `SearchLimitError`.
+    Renamings with equal symbols and actions are yielded once. Raises `SearchLimitError`.
     """
     seen = []
     for renaming in _search(one, other, fixed, budget):
@@ -89,26 +76,26 @@ def renamings(
 
 
 def _search(
-    one: Rules, other: Rules, fixed: Sequence[tuple[Node, Node]], budget: Budget
+    one: Dynamics, other: Dynamics, fixed: Sequence[tuple[Part, Part]], budget: Budget
 ) -> Iterator[Renaming]:
     budget.spend(one.colours.size + 1)
-    classes = _classes(one.colours, [pair[0] for pair in fixed])
-    others = _classes(other.colours, [pair[1] for pair in fixed])
-    if {c: len(nodes) for c, nodes in classes.items()} != {c: len(n) for c, n in others.items()}:
+    classes = _group_by_colour(one.colours, [pair[0] for pair in fixed])
+    others = _group_by_colour(other.colours, [pair[1] for pair in fixed])
+    if {c: len(parts) for c, parts in classes.items()} != {c: len(n) for c, n in others.items()}:
         return
     open_ = [
-        (nodes[0][0] == "constant", len(nodes), c) for c, nodes in classes.items() if nodes[1:]
+        (parts[0][0] == "constant", len(parts), c) for c, parts in classes.items() if parts[1:]
     ]
     if not open_:
         pairs = [(classes[c][0], others[c][0]) for c in sorted(classes)]
-        renaming = _verified(one, other, pairs, budget)
+        renaming = _verify(one, other, pairs, budget)
         if renaming is not None:
             yield renaming
         return
     constants_only, _, colour = min(open_)
     for candidate in others[colour]:
         found = _search(one, other, [*fixed, (classes[colour][0], candidate)], budget)
-        if constants_only:  # one choice of constants is as good as another
+        if constants_only:  # every choice of constants gives the same symbols and actions
             found = islice(found, 1)
         some = False
         for renaming in found:
@@ -118,26 +105,26 @@ def _search(
             return
 
 
-def _classes(colours: Colours, fixed: Sequence[Node]) -> dict[str, list[Node]]:
-    """Symbols, actions and constants by colour when those of `fixed` are told apart by position."""
-    stable = colours.refine({node: f"fixed {i}" for i, node in enumerate(fixed)})
-    classes: defaultdict[str, list[Node]] = defaultdict(list)
-    for node in colours.nodes:
-        if node[0] in ("symbol", "action", "constant"):
-            classes[stable[node]].append(node)
+def _group_by_colour(colours: Colours, fixed: Sequence[Part]) -> dict[str, list[Part]]:
+    """Group symbols, actions and constants by colour, after each of `fixed` gets its own colour."""
+    stable = colours.refine({part: f"fixed {i}" for i, part in enumerate(fixed)})
+    classes: defaultdict[str, list[Part]] = defaultdict(list)
+    for part in colours.parts:
+        if part[0] in ("symbol", "action", "constant"):
+            classes[stable[part]].append(part)
     return dict(classes)
 
 
-def _verified(
-    one: Rules, other: Rules, pairs: Sequence[tuple[Node, Node]], budget: Budget
+def _verify(
+    one: Dynamics, other: Dynamics, pairs: Sequence[tuple[Part, Part]], budget: Budget
 ) -> Renaming | None:
-    """The renaming that `pairs` spell out, if under it actions and axioms coincide."""
+    """Return the renaming given by `pairs` if actions and axioms coincide under it, else None."""
     names = Renaming(
         {a: b for (_, a), (_, b) in pairs if isinstance(a, Symbol) and isinstance(b, Symbol)},
         {str(a): str(b) for (kind, a), (_, b) in pairs if kind == "action"},
         {str(a): str(b) for (kind, a), (_, b) in pairs if kind == "constant"},
     )
-    if _axioms(one, names) != _axioms(other, None):
+    if _count_axioms(one, names) != _count_axioms(other, None):
         return None
     ours, theirs = one.disjuncts(), other.disjuncts()
     for action, schemas in ours.items():
@@ -154,18 +141,18 @@ def parameter_order(
     names: Renaming,
     budget: Budget,
 ) -> tuple[int, ...] | None:
-    """Where each parameter of our action goes for it to coincide with theirs, or None.
+    """Return the parameter order under which our action coincides with theirs, or None.
 
-    The order as it stands comes first. Both arguments hold the disjuncts of one action. Raises
+    Both arguments hold the disjuncts of one action. The unchanged order is tried first. Raises
     `SearchLimitError`.
     """
     arity = ours[0].arity
     if len(ours) != len(theirs) or {a.arity for a in (*ours, *theirs)} != {arity}:
         return None
-    target = Counter(_canonical(schema, tuple(range(arity)), None) for schema in theirs)
-    for order in islice(_orders(ours, theirs, names), _MOST_ORDERS):
+    target = Counter(_make_canonical(schema, tuple(range(arity)), None) for schema in theirs)
+    for order in islice(_find_orders(ours, theirs, names), _MOST_ORDERS):
         budget.spend(sum(len(schema.preconditions) + len(schema.effects) for schema in ours))
-        if Counter(_canonical(schema, order, names) for schema in ours) == target:
+        if Counter(_make_canonical(schema, order, names) for schema in ours) == target:
             return order
     return None
 
@@ -173,10 +160,10 @@ def parameter_order(
 def differences(
     ours: Sequence[ActionSchema], theirs: Sequence[ActionSchema], names: Renaming
 ) -> tuple[bool, bool]:
-    """Whether preconditions and whether effects differ, parameters taken in their order."""
+    """Return whether preconditions and whether effects differ, with parameters in their order."""
     order = tuple(range(ours[0].arity))
-    mine = [_canonical(schema, order, names) for schema in ours]
-    other = [_canonical(schema, order, None) for schema in theirs]
+    mine = [_make_canonical(schema, order, names) for schema in ours]
+    other = [_make_canonical(schema, order, None) for schema in theirs]
     first, second = (
         Counter(form[part] for form in mine) != Counter(form[part] for form in other)
         for part in (0, 1)
@@ -184,14 +171,14 @@ def differences(
     return first, second
 
 
-def _orders(
+def _find_orders(
     ours: Sequence[ActionSchema], theirs: Sequence[ActionSchema], names: Renaming
 ) -> Iterator[tuple[int, ...]]:
-    """Parameter orders that respect in which literals each stands, the unchanged one first."""
+    """Yield the orders that move each parameter to an equal role; the unchanged order is first."""
     arity = ours[0].arity
     yield tuple(range(arity))
-    roles = [_role(ours, i, names) for i in range(arity)]
-    targets = [_role(theirs, i, None) for i in range(arity)]
+    roles = [_describe_role(ours, i, names) for i in range(arity)]
+    targets = [_describe_role(theirs, i, None) for i in range(arity)]
     if sorted(roles) != sorted(targets):
         return
     groups = sorted(set(roles))
@@ -205,8 +192,8 @@ def _orders(
         yield tuple(order)
 
 
-def _role(schemas: Sequence[ActionSchema], parameter: int, names: Renaming | None) -> str:
-    """In which literals a parameter stands, and where in them."""
+def _describe_role(schemas: Sequence[ActionSchema], parameter: int, names: Renaming | None) -> str:
+    """Describe the literals that contain a parameter, and its places in them."""
     role = []
     for schema in schemas:
         literals = [("precondition", literal) for literal in schema.preconditions]
@@ -218,8 +205,10 @@ def _role(schemas: Sequence[ActionSchema], parameter: int, names: Renaming | Non
     return repr(sorted(role))
 
 
-def rename(literal: Literal, variables: Mapping[int, int], names: Renaming | None) -> Literal:
-    """The literal under other names; a variable that `variables` leaves out keeps its number."""
+def rename(
+    literal: SchemaLiteral, variables: Mapping[int, int], names: Renaming | None
+) -> SchemaLiteral:
+    """Rename a literal; a variable that is not in `variables` keeps its number."""
 
     def term(of: Term) -> Term:
         if isinstance(of, int):
@@ -227,32 +216,33 @@ def rename(literal: Literal, variables: Mapping[int, int], names: Renaming | Non
         return names.constants.get(of, of) if names else of
 
     symbol = names.symbols.get(literal.symbol, literal.symbol) if names else literal.symbol
-    return Literal(symbol, tuple(map(term, literal.terms)), literal.positive)
+    return SchemaLiteral(symbol, tuple(map(term, literal.terms)), literal.positive)
 
 
-def _canonical(
+def _make_canonical(
     schema: ActionSchema, order: tuple[int, ...], names: Renaming | None
 ) -> tuple[str, frozenset[str]]:
-    """Preconditions and effects, under other names and parameter order, fit to be compared."""
+    """Return preconditions and effects in canonical form, with other names and parameter order."""
     moved = dict(enumerate(order))
     return (
-        least_form([], schema.preconditions, moved, names),
+        write_least_form([], schema.preconditions, moved, names),
         frozenset(
-            least_form([effect.literal], effect.condition, moved, names)
+            write_least_form([effect.literal], effect.condition, moved, names)
             for effect in schema.effects
         ),
     )
 
 
-def least_form(
-    first: Sequence[Literal],
-    rest: Sequence[Literal],
+def write_least_form(
+    first: Sequence[SchemaLiteral],
+    rest: Sequence[SchemaLiteral],
     variables: Mapping[int, int],
     names: Renaming | None,
 ) -> str:
-    """`first` and the set `rest` as text, whichever way the variables beside `variables` are named.
+    """Write the list `first` and the set `rest` as text that does not depend on free variables.
 
-    More than four of those keep their order: then equal rules may look different.
+    Free variables are those not in `variables`; the text is the least over all their orders. More
+    than four free variables keep their order, so equal conditions may then give different texts.
     """
     terms = {term for literal in (*first, *rest) for term in literal.terms}
     free = sorted(t for t in terms if isinstance(t, int) and t not in variables)
@@ -263,13 +253,13 @@ def least_form(
         given = {**variables, **dict(zip(free, order, strict=True))}
         heads = [rename(literal, given, names) for literal in first]
         body = {rename(literal, given, names) for literal in rest}
-        forms.append(repr((heads, sorted(body, key=Literal.key))))
+        forms.append(repr((heads, sorted(body, key=SchemaLiteral.key))))
     return min(forms)
 
 
-def _axioms(rules: Rules, names: Renaming | None) -> Counter[str]:
+def _count_axioms(dynamics: Dynamics, names: Renaming | None) -> Counter[str]:
     forms = []
-    for axiom in rules.axioms:
+    for axiom in dynamics.axioms:
         head = {i: i for i in range(axiom.head.symbol.arity)}
-        forms.append(least_form([axiom.head], axiom.body, head, names))
+        forms.append(write_least_form([axiom.head], axiom.body, head, names))
     return Counter(forms)

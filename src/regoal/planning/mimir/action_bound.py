@@ -1,8 +1,8 @@
-"""How many actions a state can have at most, so that no state fills the memory.
+"""Bound the number of applicable actions of a state, so that no state fills the memory.
 
 The PDDL library lists all applicable actions of a state in one call, which nothing can interrupt.
-A bound tells before the call whether their number is harmless; where it does not, they are counted
-in a copy of the process first, which can be killed.
+A bound shows before the call whether their number is harmless. If it does not, a copy of the
+process counts them first; the copy can be killed.
 """
 
 import math
@@ -13,27 +13,29 @@ from operator import itemgetter
 from typing import Any
 
 from regoal.errors import TooWideError
-from regoal.planning.mimir.crash_isolation import count_of
+from regoal.planning.mimir.crash_isolation import count_in_copy
 
 MOST_APPLICABLE = 1_000_000
 """Most applicable actions of a state. A million take 10 s and 0.8 GB to list."""
 TRIAL_MIB = 640
-"""Memory for counting them, beyond what the process has; a million usually take 350."""
+"""Additional memory for the copy that counts actions; a million actions usually take 350 MiB."""
 
 
 @dataclass(frozen=True)
-class Literals:
-    """What bounds the ground actions of one schema of the library."""
+class SchemaBound:
+    """The literals that bound the number of ground actions of one schema of the library."""
 
     arity: int
     positive: tuple[tuple[str, frozenset[int]], ...]
     """The library's predicate and the parameters of each positive literal of the precondition."""
 
-    def most(self, sizes: Mapping[str, int], objects: int) -> float:
-        """A bound on the actions where each predicate has so many atoms.
+    def bound(self, sizes: Mapping[str, int], objects: int) -> float:
+        """Return a bound on the number of ground actions.
 
-        A literal's parameters take as many values together as it has atoms. Literals that cover all
-        parameters are picked one by one, those with the fewest values a new parameter first.
+        `sizes` gives the number of atoms of each predicate, `objects` the number of objects. The
+        parameters of a literal together take at most as many values as its predicate has atoms.
+        Literals are chosen one by one until they cover all parameters. The literal with the fewest
+        values per new parameter comes first.
         """
         free, product = frozenset(range(self.arity)), 1.0
         while free:
@@ -50,8 +52,8 @@ class Literals:
         return product
 
 
-def literals_of(action: Any) -> Literals:
-    """The positive literals of a schema of the library."""
+def read_schema_bound(action: Any) -> SchemaBound:
+    """Read the positive literals of a schema of the library."""
     names = [variable.get_name() for variable in action.get_parameters()]
     position = {name: i for i, name in enumerate(names)}
     positive = []
@@ -62,40 +64,41 @@ def literals_of(action: Any) -> Literals:
         )
         if literal.get_polarity() and terms:
             positive.append((atom.get_predicate().get_name(), terms))
-    return Literals(len(names), tuple(positive))
+    return SchemaBound(len(names), tuple(positive))
 
 
-class Width:
-    """A bound on the applicable actions of any state of a problem."""
+class ActionBound:
+    """Bounds the number of applicable actions of each state of a problem."""
 
     def __init__(self, domain: Any, problem: Any, predicates: Mapping[str, str]) -> None:
-        """`predicates` gives the library's names of predicates those of the file."""
-        self._schemas = [literals_of(action) for action in domain.get_actions()]
+        """Read what bounds the actions; `predicates` maps the library's names to the file's."""
+        self._schemas = [read_schema_bound(action) for action in domain.get_actions()]
         self._objects = len(domain.get_constants()) + len(problem.get_objects())
         static = problem.get_initial_atoms(ignore_fluent=True, ignore_derived=True)
         self._static = Counter(atom.get_predicate().get_name() for atom in static)
         fixed = {p.get_name() for p in domain.get_predicates() if p.is_static()}
         self._static.update(dict.fromkeys(fixed, 0))
         self._changing = [(k, v) for k, v in predicates.items() if k not in fixed]
-        self.narrow = self._most(self._static) <= MOST_APPLICABLE
-        """Whether no state whatever has too many."""
+        self.never_exceeded = self._bound(self._static) <= MOST_APPLICABLE
+        """Whether no state at all has too many actions."""
 
-    def _most(self, sizes: Mapping[str, int]) -> float:
-        return sum(schema.most(sizes, self._objects) for schema in self._schemas)
+    def _bound(self, sizes: Mapping[str, int]) -> float:
+        return sum(schema.bound(sizes, self._objects) for schema in self._schemas)
 
     def check(self, place: object, predicates: Iterable[str], actions: Any) -> None:
-        """Raise `TooWideError` where a state has more than `MOST_APPLICABLE` actions.
+        """Raise `TooWideError` if a state has more than `MOST_APPLICABLE` actions.
 
-        `predicates` are those of its changeable atoms, one each; `actions()` lists its actions.
-        Raises `StoppedError` too, as `regoal.system.cancellation` has it, while they are counted.
+        `predicates` has the predicate of each changeable atom of the state, with repetitions.
+        `actions()` lists its actions. Raises `StoppedError` if `regoal.system.cancellation` ends
+        the work while actions are counted.
         """
-        if self.narrow:
+        if self.never_exceeded:
             return
         counts = Counter(predicates)
         sizes = {**self._static, **{k: counts[v] for k, v in self._changing}}
-        if self._most(sizes) <= MOST_APPLICABLE:
+        if self._bound(sizes) <= MOST_APPLICABLE:
             return
-        found = count_of(lambda: len(actions()), mib=TRIAL_MIB)
+        found = count_in_copy(lambda: len(actions()), mib=TRIAL_MIB)
         if found is None or found > MOST_APPLICABLE:
             raise TooWideError(
                 f"{place}: a state has too many applicable actions to be listed (more than "

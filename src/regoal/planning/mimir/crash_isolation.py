@@ -1,7 +1,7 @@
-"""What the PDDL library cannot survive is found out in a process of its own.
+"""Try in a copy of the process what could crash the PDDL library or fill the memory.
 
-The text it gets is checked and in a form that it is known to take (`pddl_text`). Should it crash
-all the same, only a copy of this process dies, and the user gets an error that names the file.
+The library gets only text that is checked and in a form that it accepts (`pddl/library_text`). If
+it crashes all the same, only the copy dies, and the user gets an error that names the file.
 """
 
 import contextlib
@@ -20,33 +20,34 @@ POLL_S = 0.005
 CRASHES = (signal.SIGSEGV, signal.SIGABRT, signal.SIGBUS, signal.SIGFPE, signal.SIGILL)
 
 
-def crash_of(make: Callable[[], object]) -> str:
-    """The name of the signal by which `make` ends a process, empty where it ends none.
+def find_crash(make: Callable[[], object]) -> str:
+    """Return the name of the signal by which `make` crashes, or "" if it does not crash.
 
-    `make` runs in a copy of this process; what it returns or raises is not seen. Where no process
-    can be made, e.g. for lack of memory, nothing is tried.
+    `make` runs in a copy of this process. What it returns or raises does not matter. If no process
+    can be made, e.g. for lack of memory, `make` is not tried.
     """
-    child = _fork()
+    child = _try_fork()
     if child is None:
         return ""
     if child == 0:
-        _try(make)
+        _run_and_exit(make)
     _, status = os.waitpid(child, 0)
     if not os.WIFSIGNALED(status) or os.WTERMSIG(status) not in CRASHES:
         return ""
     return signal.Signals(os.WTERMSIG(status)).name
 
 
-def count_of(count: Callable[[], int], *, mib: int) -> int | None:
-    """What `count` returns in a copy of this process that gets `mib` MiB more than this one has.
+def count_in_copy(count: Callable[[], int], *, mib: int) -> int | None:
+    """Run `count` in a copy of this process, with `mib` MiB more memory, and return its result.
 
-    None where that does not suffice, or a crash ends it. Meanwhile `stopping.check` is called, and
-    signals are answered; the copy ends with this call. Where no process can be made, 0 is returned.
+    Returns None if the memory does not suffice or the copy crashes, and 0 if no process can be
+    made. This process answers signals and calls `stopping.check` while it waits. The copy ends
+    with this call at the latest.
     """
     reading, writing = os.pipe()
-    child = _fork()
+    child = _try_fork()
     if child == 0:
-        _try(lambda: _count(count, writing, mib))
+        _run_and_exit(lambda: _write_count(count, writing, mib))
     os.close(writing)
     with os.fdopen(reading, "rb") as stream:
         if child is None:
@@ -60,26 +61,26 @@ def count_of(count: Callable[[], int], *, mib: int) -> int | None:
                 os.kill(child, signal.SIGKILL)
                 os.waitpid(child, 0)
             raise
-        told = stream.read()
-    return int(told) if told else None
+        answer = stream.read()
+    return int(answer) if answer else None
 
 
-def _count(count: Callable[[], int], writing: int, mib: int) -> None:
+def _write_count(count: Callable[[], int], writing: int, mib: int) -> None:
     stopping.end_with_parent()
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_DFL)
-    limit_data(_data_bytes() + mib * MIB)
+    limit_data(_read_data_bytes() + mib * MIB)
     os.write(writing, str(count()).encode())
 
 
-def _data_bytes() -> int:
-    """What `RLIMIT_DATA` counts of this process."""
+def _read_data_bytes() -> int:
+    """Return the bytes of this process that `RLIMIT_DATA` counts."""
     with open("/proc/self/statm", encoding="ascii") as stream:
         return int(stream.read().split()[5]) * resource.getpagesize()
 
 
-def _fork() -> int | None:
-    """As `os.fork`, but None where no process can be made."""
+def _try_fork() -> int | None:
+    """Call `os.fork`; return None if no process can be made."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", DeprecationWarning)  # other threads do not matter here
@@ -88,8 +89,8 @@ def _fork() -> int | None:
         return None
 
 
-def _try(make: Callable[[], object]) -> None:
-    """Call `make` and end this process, without a word and without what runs at an exit."""
+def _run_and_exit(make: Callable[[], object]) -> None:
+    """Call `make` and end this process silently, without exit handlers."""
     try:
         faulthandler.disable()
         resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))

@@ -1,4 +1,4 @@
-"""What the PDDL library holds of one problem, as one object that can be let go."""
+"""Everything that the PDDL library holds for one problem, as one object that can be deleted."""
 
 from collections.abc import Callable, Iterable
 from functools import cached_property
@@ -11,15 +11,16 @@ from regoal.planning.goals import Atom
 
 
 class Library:
-    """A problem as the library has it, and the atoms and actions met, under its own numbers.
+    """A problem in the library, with the atoms and actions converted so far by library number.
 
-    The library keeps every state, atom and action that it was ever asked for, until this goes.
+    The library keeps every state, atom and action that it has ever returned, as long as this
+    object exists.
     """
 
     def __init__(self, domain: pymimir.Domain, text: str) -> None:
         self.problem = pymimir.Problem(domain, text)
         self.actions: dict[int, GroundAction] = {}
-        """Those converted, by the library's number."""
+        """The converted actions by the library's number."""
         self._fluent: dict[int, Atom | None] = {}
         self._derived: dict[int, Atom | None] = {}
 
@@ -34,32 +35,32 @@ class Library:
 
     @cached_property
     def states(self) -> Any:
-        """All states met, the initial one first."""
+        """All states met so far; the initial one is the first."""
         self.problem.get_initial_state()
         return self.problem._search_context.get_state_repository()
 
     @cached_property
     def generator(self) -> Any:
-        """Lists applicable actions."""
+        """The library's generator of applicable actions."""
         return self.problem._search_context.get_applicable_action_generator()
 
     @cached_property
     def objects(self) -> dict[str, Any]:
-        """Constants and objects under the library's names."""
+        """Constants and objects by the library's names."""
         domain = self.problem.get_domain()
         known = (*domain.get_constants(), *self.problem.get_objects())
         return {o.get_name(): o._advanced_object for o in known}
 
     def atoms_of(self, state: Any, convert: Callable[[Any], Atom | None]) -> tuple[Atom, ...]:
-        """The changeable and derived atoms of a state, each converted once.
+        """Return the changeable and derived atoms of a library state; convert each atom once.
 
-        Those that `convert` makes nothing of are left out.
+        Atoms for which `convert` returns None are omitted.
         """
-        fluent = self._known(self._fluent, "fluent", state.get_fluent_atoms(), convert)
-        derived = self._known(self._derived, "derived", state.get_derived_atoms(), convert)
+        fluent = self._convert_once(self._fluent, "fluent", state.get_fluent_atoms(), convert)
+        derived = self._convert_once(self._derived, "derived", state.get_derived_atoms(), convert)
         return (*fluent, *derived)
 
-    def _known(
+    def _convert_once(
         self,
         table: dict[int, Atom | None],
         kind: str,

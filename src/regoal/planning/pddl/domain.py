@@ -1,11 +1,11 @@
-"""A PDDL domain as a checked value, in the names of its file."""
+"""Read a PDDL domain as a checked value, with the names of its file."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
-from regoal.planning.pddl.effects import Cost, Effect, cost, effects
+from regoal.planning.pddl.effects import Cost, Effect, read_cost, read_effects
 from regoal.planning.pddl.formulas import (
     KEYWORDS,
     Formula,
@@ -15,30 +15,30 @@ from regoal.planning.pddl.formulas import (
     Scope,
     Symbols,
     Variable,
-    condition,
+    read_condition,
 )
 from regoal.planning.pddl.syntax import (
-    Form,
+    Bracket,
     Node,
     Word,
     bad,
     head,
-    naming,
+    name_file,
     read_define,
-    shown,
-    suggestion,
+    show,
+    suggest,
     unsupported,
 )
 from regoal.planning.pddl.types import (
-    Above,
+    Ancestors,
     Types,
-    closure,
-    known_types,
-    name_of,
-    objects_of,
-    parents_of,
-    typed_list,
-    variables,
+    collect_ancestors,
+    find_types,
+    read_name,
+    read_objects,
+    read_parents,
+    read_typed_list,
+    read_variables,
     warn_of_empty_group,
 )
 
@@ -56,8 +56,8 @@ _BEYOND = {
 
 
 @dataclass(frozen=True)
-class Derived:
-    """One rule for a derived predicate: `body` makes `predicate(parameters)` true."""
+class DerivedRule:
+    """One rule for a derived predicate: if `body` holds, `predicate(parameters)` is true."""
 
     predicate: str
     parameters: tuple[Variable, ...]
@@ -66,7 +66,7 @@ class Derived:
 
 @dataclass(frozen=True)
 class PddlAction:
-    """An action schema. `costs` are the expressions by which it increases `(total-cost)`."""
+    """An action schema. `costs` are the amounts by which it increases `(total-cost)`."""
 
     name: str
     parameters: tuple[Variable, ...]
@@ -74,28 +74,29 @@ class PddlAction:
     effects: tuple[Effect, ...]
     costs: tuple[Cost, ...]
 
-    def binding(self, objects: Sequence[str]) -> dict[str, str]:
-        """The objects that stand for its parameters, by their names."""
+    def bind(self, objects: Sequence[str]) -> dict[str, str]:
+        """Map the names of the parameters to these objects."""
         return {v.name: o for v, o in zip(self.parameters, objects, strict=True)}
 
 
 @dataclass(frozen=True)
 class PddlDomain:
-    """A domain: `parents` gives the types right above each type but `object`, in file order.
+    """A checked domain.
 
-    `source` is the file's text, decoded.
+    `parents` gives the types right above each type except `object`, in file order. `source` is
+    the file's text, decoded.
     """
 
     name: str
     parents: Mapping[str, tuple[str, ...]]
     symbols: Symbols
-    derived: tuple[Derived, ...]
+    derived: tuple[DerivedRule, ...]
     actions: tuple[PddlAction, ...]
     source: str = field(repr=False)
 
     @cached_property
     def changing(self) -> frozenset[str]:
-        """Predicates that actions change or rules derive; all others are static."""
+        """The predicates that actions change or rules derive; all others are static."""
         changed = {x.predicate for a in self.actions for e in a.effects for x in e.literals}
         return self.symbols.derived | changed
 
@@ -103,26 +104,26 @@ class PddlDomain:
 def parse_domain(path: Path) -> PddlDomain:
     """Read and check a domain file.
 
-    Raises `UsageError` where there is no such file, `PddlError` where it is wrong and
-    `UnsupportedPddlError` where it goes beyond classical planning.
+    Raises `UsageError` if there is no such file, `PddlError` if it is wrong, and
+    `UnsupportedPddlError` if it goes beyond classical planning.
     """
     name, sections, source = read_define(path, "domain")
-    with naming(path):
-        one = sections_by_name(sections, _ONCE, _MANY, _BEYOND)
-        parents = parents_of(one.get(":types", ()))
-        types = closure(parents, one.get(":types", ()))
+    with name_file(path):
+        one = index_sections(sections, _ONCE, _MANY, _BEYOND)
+        parents = read_parents(one.get(":types", ()))
+        types = collect_ancestors(parents, one.get(":types", ()))
         symbols = Symbols(
             types,
-            _predicates(one.get(":predicates", ()), types),
-            _functions(one.get(":functions", ()), types),
-            _derived_names(sections),
-            objects_of(one.get(":constants", ()), types, {}),
+            _read_predicates(one.get(":predicates", ()), types),
+            _read_functions(one.get(":functions", ()), types),
+            _find_derived_names(sections),
+            read_objects(one.get(":constants", ()), types, {}),
         )
-        derived = tuple(_rule(s, symbols) for s in sections if head(s) == ":derived")
+        derived = tuple(_read_rule(s, symbols) for s in sections if head(s) == ":derived")
         actions: dict[str, PddlAction] = {}
         for section in sections:
             if head(section) == ":action":
-                action = _action(section, symbols)
+                action = _read_action(section, symbols)
                 if action.name in actions:
                     raise bad(section, f"the action '{action.name}' is defined twice; rename one.")
                 actions[action.name] = action
@@ -130,11 +131,15 @@ def parse_domain(path: Path) -> PddlDomain:
         return PddlDomain(name.text, parents, symbols, derived, tuple(actions.values()), source)
 
 
-def sections_by_name(
-    sections: Iterable[Form], once: Iterable[str], many: Iterable[str], beyond: Mapping[str, str]
+def index_sections(
+    sections: Iterable[Bracket], once: Iterable[str], many: Iterable[str], beyond: Mapping[str, str]
 ) -> dict[str, tuple[Node, ...]]:
-    """What stands in each section that may occur once; unknown and repeated ones are errors."""
-    found: dict[str, Form] = {}
+    """Return the content of each section that may occur once.
+
+    `many` has the sections that may be repeated, `beyond` the unsupported ones with their names.
+    Raises `PddlError` if a section is unknown or repeated.
+    """
+    found: dict[str, Bracket] = {}
     for section in sections:
         word = head(section)
         if word in beyond:
@@ -143,7 +148,7 @@ def sections_by_name(
             continue
         if word not in once:
             known = [*once, *many]
-            hint = suggestion(word, known) or f" Known are {', '.join(known)}."
+            hint = suggest(word, known) or f" Known are {', '.join(known)}."
             raise bad(section, f"there is no section '{word}'.{hint}")
         if word in found:
             first = found[word].line
@@ -152,91 +157,93 @@ def sections_by_name(
     return {word: section.items[1:] for word, section in found.items()}
 
 
-def _declarations(
-    nodes: Iterable[Node], what: str, types: Above
-) -> Iterator[tuple[Form, str, tuple[Types, ...]]]:
+def _read_declarations(
+    nodes: Iterable[Node], what: str, types: Ancestors
+) -> Iterator[tuple[Bracket, str, tuple[Types, ...]]]:
     for node in nodes:
         if isinstance(node, Word) or not node.items:
-            raise bad(node, f"expected a {what} such as (name ?x ?y) here, not {shown(node)}.")
-        name = name_of(node.items[0], f"a {what}")
+            raise bad(node, f"expected a {what} such as (name ?x ?y) here, not {show(node)}.")
+        name = read_name(node.items[0], f"a {what}")
         if name in KEYWORDS:
             raise bad(node, f"'{name}' is a word of PDDL and cannot name a {what}; rename it.")
         of = []
-        for word, kind in typed_list(node.items[1:]):
+        for word, kind in read_typed_list(node.items[1:]):
             if word.text[0] != "?":
                 raise bad(word, f"'{word.text}' is no variable; write '?{word.text}'.")
-            of.append(known_types(kind, types))
+            of.append(find_types(kind, types))
         yield node, name, tuple(of)
 
 
-def _predicates(nodes: Iterable[Node], types: Above) -> dict[str, tuple[Types, ...]]:
+def _read_predicates(nodes: Iterable[Node], types: Ancestors) -> dict[str, tuple[Types, ...]]:
     predicates: dict[str, tuple[Types, ...]] = {}
-    for node, name, of in _declarations(nodes, "predicate", types):
+    for node, name, of in _read_declarations(nodes, "predicate", types):
         if name in predicates:
             raise bad(node, f"the predicate '{name}' is declared twice; rename one.")
         predicates[name] = of
     return predicates
 
 
-def _functions(nodes: Iterable[Node], types: Above) -> dict[str, tuple[Types, ...]]:
-    """Argument types of the functions; the `- number` behind them may be left out.
+def _read_functions(nodes: Iterable[Node], types: Ancestors) -> dict[str, tuple[Types, ...]]:
+    """Read the argument types of the functions; the `- number` after them is optional.
 
-    `(total-cost)` is known without being declared.
+    `(total-cost)` needs no declaration.
     """
     plain: list[Node] = []
     typed = 0
     rest = iter(nodes)
     for node in rest:
-        if isinstance(node, Form):
+        if isinstance(node, Bracket):
             plain.append(node)
             continue
         kind = next(rest, None) if node.text == "-" else node
-        if kind is None or shown(kind) != "number":
+        if kind is None or show(kind) != "number":
             raise unsupported(node, "functions that do not give numbers (object fluents).")
         if len(plain) == typed:
             warn_of_empty_group(node, kind)
         typed = len(plain)
     functions: dict[str, tuple[Types, ...]] = {}
-    for node, name, of in _declarations(plain, "function", types):
+    for node, name, of in _read_declarations(plain, "function", types):
         if name in functions:
             raise bad(node, f"the function '{name}' is declared twice; rename one.")
         functions[name] = of
     return {"total-cost": (), **functions}
 
 
-def _action(section: Form, symbols: Symbols) -> PddlAction:
+def _read_action(section: Bracket, symbols: Symbols) -> PddlAction:
     if len(section.items) < 2:  # noqa: PLR2004
         raise bad(section, "this action has no name.")
-    name = name_of(section.items[1], "an action")
-    parts = _action_parts(section, name)
+    name = read_name(section.items[1], "an action")
+    parts = _split_action(section, name)
     place = f"the parameters of action {name}"
-    listed = variables(parts.get(":parameters", Form((), section.line)), symbols.types, place)
+    listed = read_variables(
+        parts.get(":parameters", Bracket((), section.line)), symbols.types, place
+    )
     scope, parameters = Scope(symbols, place).bind(listed)
     before = Scope(symbols, f"the precondition of action {name}", scope.variables, scope.used)
     after = Scope(symbols, f"the effect of action {name}", scope.variables, scope.used)
-    precondition = condition(parts.get(":precondition", Form((), section.line)), before)
-    found = list(effects(parts.get(":effect", Form((), section.line)), after))
+    precondition = read_condition(parts.get(":precondition", Bracket((), section.line)), before)
+    found = list(read_effects(parts.get(":effect", Bracket((), section.line)), after))
     return PddlAction(
         name,
         parameters,
         precondition,
         tuple(effect for effect in found if isinstance(effect, Effect)),
-        tuple(cost(form, after) for form in found if isinstance(form, Form)),
+        tuple(read_cost(form, after) for form in found if isinstance(form, Bracket)),
     )
 
 
-def _action_parts(section: Form, name: str) -> dict[str, Node]:
+def _split_action(section: Bracket, name: str) -> dict[str, Node]:
     known = (":parameters", ":precondition", ":effect")
     parts: dict[str, Node] = {}
     rest = iter(section.items[2:])
     for key in rest:
-        word = shown(key)
+        word = show(key)
         if word == ":vars":
             raise unsupported(
                 key, f":vars (PDDL 1.2) in action {name}; list these variables in :parameters."
             )
         if word not in known:
-            hint = suggestion(word, known) or f" Known are {', '.join(known)}."
+            hint = suggest(word, known) or f" Known are {', '.join(known)}."
             raise bad(key, f"'{word}' cannot stand in action {name}.{hint}")
         if word in parts:
             raise bad(key, f"action {name} has {word} twice.")
@@ -247,23 +254,23 @@ def _action_parts(section: Form, name: str) -> dict[str, Node]:
     return parts
 
 
-def _rule(section: Form, symbols: Symbols) -> Derived:
-    if len(section.items) != 3 or not isinstance(section.items[1], Form):  # noqa: PLR2004
+def _read_rule(section: Bracket, symbols: Symbols) -> DerivedRule:
+    if len(section.items) != 3 or not isinstance(section.items[1], Bracket):  # noqa: PLR2004
         raise bad(
-            section, f"expected (:derived (PREDICATE ?x ...) CONDITION), not {shown(section)}."
+            section, f"expected (:derived (PREDICATE ?x ...) CONDITION), not {show(section)}."
         )
     name, declared = head(section.items[1]), symbols.predicates
     if name in KEYWORDS:
         raise bad(
             section.items[1],
-            f"{shown(section.items[1])} cannot be derived; a rule derives one atom, "
+            f"{show(section.items[1])} cannot be derived; a rule derives one atom, "
             "(PREDICATE ?x ...), and negation belongs in its condition.",
         )
     if name not in declared:
-        hint = suggestion(name, declared) or " Declare it in (:predicates ...)."
+        hint = suggest(name, declared) or " Declare it in (:predicates ...)."
         raise bad(section, f"there is no predicate '{name}' to derive.{hint}")
     place = f"the rule for derived predicate {name}"
-    listed = variables(Form(section.items[1].items[1:], section.line), symbols.types, place)
+    listed = read_variables(Bracket(section.items[1].items[1:], section.line), symbols.types, place)
     if len(listed) != len(declared[name]):
         raise bad(section, f"'{name}' takes {len(declared[name])} arguments, not {len(listed)}.")
     typed = [
@@ -271,18 +278,21 @@ def _rule(section: Form, symbols: Symbols) -> Derived:
         for (word, of), wanted in zip(listed, declared[name], strict=True)
     ]
     scope, parameters = Scope(symbols, place).bind(typed)
-    return Derived(name, parameters, condition(section.items[2], scope))
+    return DerivedRule(name, parameters, read_condition(section.items[2], scope))
 
 
-def _derived_names(sections: Iterable[Form]) -> frozenset[str]:
+def _find_derived_names(sections: Iterable[Bracket]) -> frozenset[str]:
     return frozenset(head(s.items[1]) for s in sections if head(s) == ":derived" and s.items[1:])
 
 
-def _check_strata(rules: tuple[Derived, ...], sections: Iterable[Form]) -> None:
-    """Refuse rules that need their own predicate negated or, as the parser does, in a `forall`."""
-    where = next((s for s in sections if head(s) == ":derived"), Form((), 1))
+def _check_strata(rules: tuple[DerivedRule, ...], sections: Iterable[Bracket]) -> None:
+    """Refuse rules that need their own predicate negated or inside a `forall`.
+
+    The PDDL library cannot order rules that need it inside a `forall`.
+    """
+    where = next((s for s in sections if head(s) == ":derived"), Bracket((), 1))
     for forall_step in (0, 1):
-        name = _outside_strata(rules, forall_step)
+        name = _find_unstratified(rules, forall_step)
         if name and not forall_step:
             raise bad(where, f"the derived predicate '{name}' depends on its own negation.")
         if name:
@@ -291,10 +301,12 @@ def _check_strata(rules: tuple[Derived, ...], sections: Iterable[Form]) -> None:
             )
 
 
-def _outside_strata(rules: tuple[Derived, ...], forall_step: int) -> str:
-    """A predicate that no stratum can hold, or nothing where all rules are stratified."""
+def _find_unstratified(rules: tuple[DerivedRule, ...], forall_step: int) -> str:
+    """Return a predicate that no stratum can hold, or "" if all rules are stratified."""
     level = {rule.predicate: 0 for rule in rules}
-    needs = [(r.predicate, p, step) for r in rules for p, step in _uses(r.body, 0, forall_step)]
+    needs = [
+        (r.predicate, p, step) for r in rules for p, step in _find_uses(r.body, 0, forall_step)
+    ]
     changed = True
     while changed:
         changed = False
@@ -307,13 +319,13 @@ def _outside_strata(rules: tuple[Derived, ...], forall_step: int) -> str:
     return ""
 
 
-def _uses(formula: Formula, step: int, forall_step: int) -> Iterator[tuple[str, int]]:
-    """Each predicate in a formula with 1 where its rules must be complete before, else 0."""
+def _find_uses(formula: Formula, step: int, forall_step: int) -> Iterator[tuple[str, int]]:
+    """Yield each predicate in a formula, with 1 if its rules must be complete before, else 0."""
     if isinstance(formula, Literal):
         yield formula.predicate, step if formula.positive else 1
     elif isinstance(formula, Junction):
         for part in formula.parts:
-            yield from _uses(part, step, forall_step)
+            yield from _find_uses(part, step, forall_step)
     elif isinstance(formula, Quantified):
         inner = forall_step if formula.quantifier == "forall" else 0
-        yield from _uses(formula.body, max(step, inner), forall_step)
+        yield from _find_uses(formula.body, max(step, inner), forall_step)

@@ -1,7 +1,7 @@
-"""Conditions of PDDL as checked values.
+"""Read the conditions of PDDL as checked values.
 
-Conditions come out in negation normal form with variables renamed apart: no name is bound
-twice in an action, whatever the file does.
+Conditions come out in negation normal form. Variables are renamed so that no name is bound twice
+in an action, even if the file does so.
 """
 
 import re
@@ -10,17 +10,17 @@ from dataclasses import dataclass, field, replace
 
 from regoal.planning.goals import Atom
 from regoal.planning.pddl.syntax import (
-    Form,
+    Bracket,
     Node,
     Word,
     bad,
     head,
-    shown,
-    suggestion,
+    show,
+    suggest,
     unsupported,
     warn,
 )
-from regoal.planning.pddl.types import Above, Types, variables
+from regoal.planning.pddl.types import Ancestors, Types, read_variables
 
 KEYWORDS = frozenset(("and", "or", "not", "imply", "forall", "exists", "when", "="))
 _NUMERIC = frozenset(
@@ -37,7 +37,7 @@ _OUTSIDE_CONDITIONS = {
 
 @dataclass(frozen=True)
 class Variable:
-    """A parameter or bound variable, `?` included, and the types it ranges over."""
+    """A parameter or bound variable, with `?` in its name, and the types of its values."""
 
     name: str
     types: Types
@@ -45,14 +45,14 @@ class Variable:
 
 @dataclass(frozen=True)
 class Literal:
-    """A predicate (or `=`) applied to variables (with `?`) and objects, or the negation of that."""
+    """An atom or its negation: a predicate or `=`, applied to variables (with `?`) and objects."""
 
     predicate: str
     terms: tuple[str, ...]
     positive: bool = True
 
     def ground(self, binding: Mapping[str, str]) -> Atom:
-        """Its atom, with objects for the terms that `binding` names."""
+        """Return the literal's atom, with objects for the terms that `binding` names."""
         return Atom(self.predicate, tuple(binding.get(term, term) for term in self.terms))
 
 
@@ -79,24 +79,24 @@ TRUE = Junction("and", ())
 
 @dataclass(frozen=True)
 class Symbols:
-    """What a file may refer to.
+    """The names that a file may refer to.
 
-    `types` maps each type to itself and all types above it; `objects` gives each object's type;
+    `types` maps each type to itself and all types above it. `objects` gives each object's type.
     `predicates` and `functions` give the types of each argument.
     """
 
-    types: Above
+    types: Ancestors
     predicates: Mapping[str, tuple[Types, ...]]
     functions: Mapping[str, tuple[Types, ...]]
     derived: frozenset[str]
     objects: Mapping[str, str]
 
     def belongs(self, name: str, types: Types) -> bool:
-        """Whether an object is of one of these types."""
+        """Return whether an object is of one of these types."""
         return not self.types[self.objects[name]].isdisjoint(types)
 
     def meet(self, some: Types, others: Types) -> bool:
-        """Whether an object could be of one of `some` and one of `others` at once."""
+        """Return whether an object could be of one of `some` and one of `others` at once."""
         return any(
             not above.isdisjoint(some) and not above.isdisjoint(others)
             for above in self.types.values()
@@ -105,10 +105,10 @@ class Symbols:
 
 @dataclass(frozen=True)
 class Scope:
-    """Where a formula stands: the variables it may use, and the words that say where it is.
+    """The variables that a formula may use, and the place that messages name.
 
-    `variables` maps a name in the file to the variable it stands for; `used` collects every
-    name given out so far, so that no two variables of one action share a name.
+    `variables` maps a name in the file to its variable. `used` collects every name given so far,
+    so that no two variables of one action share a name.
     """
 
     symbols: Symbols
@@ -117,7 +117,7 @@ class Scope:
     used: set[str] = field(default_factory=set)
 
     def bind(self, listed: "Iterable[tuple[Word, Types]]") -> "tuple[Scope, tuple[Variable, ...]]":
-        """This scope with more variables, which hide older ones of the same name."""
+        """Return this scope with more variables, which hide older ones of the same name."""
         new: dict[str, Variable] = {}
         for word, types in listed:
             if word.text in new:
@@ -132,44 +132,46 @@ class Scope:
         return replace(self, variables={**self.variables, **new}), tuple(new.values())
 
 
-def atom(node: Form, scope: Scope) -> Literal:
-    """An atom whose predicate, arity, variables, objects and types have been checked."""
+def read_atom(node: Bracket, scope: Scope) -> Literal:
+    """Read an atom and check its predicate, arity, variables, objects and types."""
     word, arguments = node.items[0] if node.items else node, list(node.items[1:])
-    if isinstance(word, Form):
-        raise bad(node, f"expected an atom here, not {shown(node)}.")
+    if isinstance(word, Bracket):
+        raise bad(node, f"expected an atom here, not {show(node)}.")
     if word.text == "=":
         wanted: tuple[Types, ...] = (("object",), ("object",))
     elif word.text in scope.symbols.predicates:
         wanted = scope.symbols.predicates[word.text]
     else:
-        hint = suggestion(word.text, scope.symbols.predicates)
+        hint = suggest(word.text, scope.symbols.predicates)
         raise bad(
             word,
             f"there is no predicate '{word.text}' (in {scope.place})."
             f"{hint or ' Declare it in (:predicates ...).'}",
         )
-    return Literal(word.text, applied(node, wanted, arguments, scope))
+    return Literal(word.text, read_arguments(node, wanted, arguments, scope))
 
 
-def applied(
-    node: Form, wanted: tuple[Types, ...], arguments: list[Node], scope: Scope
+def read_arguments(
+    node: Bracket, wanted: tuple[Types, ...], arguments: list[Node], scope: Scope
 ) -> tuple[str, ...]:
-    """The arguments of a predicate or function, checked against the types it wants."""
+    """Return the arguments of a predicate or function, checked against the types it wants."""
     if len(arguments) != len(wanted):
         raise bad(
             node,
             f"'{head(node)}' takes {len(wanted)} argument{'s' * (len(wanted) != 1)}, "
-            f"but {shown(node)} (in {scope.place}) has {len(arguments)}.",
+            f"but {show(node)} (in {scope.place}) has {len(arguments)}.",
         )
-    return tuple(_term(a, types, node, scope) for a, types in zip(arguments, wanted, strict=True))
+    return tuple(
+        _read_argument(a, types, node, scope) for a, types in zip(arguments, wanted, strict=True)
+    )
 
 
-def _term(argument: Node, wanted: Types, node: Form, scope: Scope) -> str:
+def _read_argument(argument: Node, wanted: Types, node: Bracket, scope: Scope) -> str:
     symbols = scope.symbols
-    if isinstance(argument, Form):
+    if isinstance(argument, Bracket):
         if head(argument) in symbols.functions or head(node) == "=":
-            raise unsupported(argument, f"numeric fluents ({shown(node)} in {scope.place}).")
-        raise bad(argument, f"{shown(argument)} cannot be an argument (in {scope.place}).")
+            raise unsupported(argument, f"numeric fluents ({show(node)} in {scope.place}).")
+        raise bad(argument, f"{show(argument)} cannot be an argument (in {scope.place}).")
     name = argument.text
     if name[0] == "?":
         if name not in scope.variables:
@@ -183,19 +185,19 @@ def _term(argument: Node, wanted: Types, node: Form, scope: Scope) -> str:
     elif name in symbols.objects:
         fits, kind, result = symbols.belongs(name, wanted), (symbols.objects[name],), name
     else:
-        hint = suggestion(name, symbols.objects) or " Declare it."
+        hint = suggest(name, symbols.objects) or " Declare it."
         raise bad(argument, f"there is no object '{name}' (in {scope.place}).{hint}")
     if not fits:
         raise bad(
             argument,
-            f"'{name}' is of type {' or '.join(kind)}, but {shown(node)} (in {scope.place}) "
+            f"'{name}' is of type {' or '.join(kind)}, but {show(node)} (in {scope.place}) "
             f"needs {' or '.join(wanted)} there.",
         )
     return result
 
 
-def condition(node: Node, scope: Scope, positive: bool = True) -> Formula:
-    """A condition, negated where `positive` is false, in negation normal form."""
+def read_condition(node: Node, scope: Scope, positive: bool = True) -> Formula:
+    """Read a condition in negation normal form; if `positive` is false, read its negation."""
     if isinstance(node, Word):
         raise bad(node, f"expected a condition in brackets here, not '{node.text}'.")
     word, parts = head(node), node.items[1:]
@@ -203,41 +205,49 @@ def condition(node: Node, scope: Scope, positive: bool = True) -> Formula:
         warn(node, "empty or", f"an 'or' of nothing never holds (in {scope.place}).")
     if word in ("and", "or") or not node.items:
         connective = "and" if (word != "or") == positive else "or"
-        return Junction(connective, tuple(condition(part, scope, positive) for part in parts))
+        return Junction(connective, tuple(read_condition(part, scope, positive) for part in parts))
     if word == "not":
-        return condition(parts_of(node, 1)[0], scope, not positive)
+        return read_condition(read_parts(node, 1)[0], scope, not positive)
     if word == "imply":
-        premise, conclusion = parts_of(node, 2)
+        premise, conclusion = read_parts(node, 2)
         return Junction(
             "or" if positive else "and",
-            (condition(premise, scope, not positive), condition(conclusion, scope, positive)),
+            (
+                read_condition(premise, scope, not positive),
+                read_condition(conclusion, scope, positive),
+            ),
         )
     if word in ("forall", "exists"):
-        bound, body = parts_of(node, 2)
-        inner, names = scope.bind(variables(bound, scope.symbols.types, f"{word} in {scope.place}"))
+        bound, body = read_parts(node, 2)
+        inner, names = scope.bind(
+            read_variables(bound, scope.symbols.types, f"{word} in {scope.place}")
+        )
         quantifier = word if positive else {"forall": "exists", "exists": "forall"}[word]
-        return Quantified(quantifier, names, condition(body, inner, positive))
+        return Quantified(quantifier, names, read_condition(body, inner, positive))
     refuse_beyond_classical(node, scope, _OUTSIDE_CONDITIONS)
-    return replace(atom(node, scope), positive=positive)
+    return replace(read_atom(node, scope), positive=positive)
 
 
-def refuse_beyond_classical(node: Form, scope: Scope, others: Mapping[str, str]) -> None:
-    """Refuse numbers, and the words in `others` by what each is called, unless declared here."""
+def refuse_beyond_classical(node: Bracket, scope: Scope, others: Mapping[str, str]) -> None:
+    """Refuse numbers and the words in `others`, unless the domain declares them as predicates.
+
+    `others` gives each refused word the name of its feature.
+    """
     word = head(node)
     if word in scope.symbols.predicates:
         return
     if word in _NUMERIC or word in scope.symbols.functions:
-        raise unsupported(node, f"numeric fluents ({shown(node)} in {scope.place}).")
+        raise unsupported(node, f"numeric fluents ({show(node)} in {scope.place}).")
     if word in others:
-        raise unsupported(node, f"{others[word]} ({shown(node)} in {scope.place}).")
+        raise unsupported(node, f"{others[word]} ({show(node)} in {scope.place}).")
 
 
-def parts_of(node: Form, count: int) -> tuple[Node, ...]:
-    """What follows the first word of a bracket, which must be this many parts."""
+def read_parts(node: Bracket, count: int) -> tuple[Node, ...]:
+    """Return what follows the first word of a bracket, which must be `count` parts."""
     if len(node.items) != count + 1:
         raise bad(
             node,
             f"'{head(node)}' needs {count} part{'s' * (count > 1)}, "
-            f"but {shown(node)} has {len(node.items) - 1}.",
+            f"but {show(node)} has {len(node.items) - 1}.",
         )
     return node.items[1:]

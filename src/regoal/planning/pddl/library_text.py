@@ -1,10 +1,11 @@
-"""PDDL files in, text for the parser out: checked, complete, and in names it cannot confuse.
+"""Print checked PDDL files as text for the PDDL library (pymimir).
 
-The parser (pymimir) crashes on some correct files, takes some requirements amiss, reads
-`either` on parameters as an intersection, and turns types into predicates of the same name.
-So it only ever sees text that is printed here from a checked file: sections in order, empty
-preconditions written out, conditions in normal form, `either` as a type of its own, types and
-predicates told apart by name.
+The library crashes on some correct files and misreads some requirements. It reads `either` on
+parameters as an intersection, and turns types into predicates with the same name.
+
+It therefore gets only text that is printed here from a checked file. Sections are in order, empty
+preconditions are written out, conditions are in normal form. Each `either` becomes a separate
+type. Types and predicates have different names.
 """
 
 import re
@@ -18,9 +19,9 @@ from regoal.planning.goals import Goal
 from regoal.planning.pddl.domain import PddlAction, PddlDomain, parse_domain
 from regoal.planning.pddl.effects import Values
 from regoal.planning.pddl.formulas import Formula, Literal, Variable
-from regoal.planning.pddl.normal_form import NormalForm, Rule
+from regoal.planning.pddl.normal_form import NormalForm, NormalRule
 from regoal.planning.pddl.problem import PddlProblem, parse_problem
-from regoal.planning.pddl.syntax import naming
+from regoal.planning.pddl.syntax import name_file
 from regoal.planning.pddl.types import Types
 
 REQUIREMENTS = (
@@ -33,11 +34,11 @@ _SAFE = re.compile(r"[a-z][a-z0-9_-]*")
 
 @dataclass(frozen=True)
 class DomainText:
-    """A domain as the parser gets it.
+    """A domain as the library gets it.
 
-    The maps give each name in `text` its name in the file (lower case): `types` (`object` and
-    unions aside), `predicates`, `actions` and `constants`. `content` is the domain as it was
-    read. A predicate or type that the parser shows and no map has is the parser's own.
+    The maps give each name in `text` its name in the file (lower case): `types`, without `object`
+    and unions, `predicates`, `actions` and `constants`. `content` is the checked domain. If no map
+    has a predicate or type that the library shows, the library has added it.
     """
 
     path: Path
@@ -51,11 +52,11 @@ class DomainText:
 
 @dataclass(frozen=True)
 class ProblemText:
-    """A problem as the parser gets it, with the goal and costs that were read from it.
+    """A problem as the library gets it, with the goal and costs that were read from it.
 
-    `objects` gives each name in `text` its name in the file, constants included; `types_of`
-    gives each object's types in the file, `object` aside; `values` are the functions that costs
-    refer to, and count only where `has_costs`. `source` is the file's text, decoded.
+    `objects` gives each name in `text` its name in the file, constants included. `types_of` gives
+    each object's types in the file, without `object`. `values` are the functions that costs refer
+    to; they count only if `has_costs`. `source` is the file's text, decoded.
     """
 
     path: Path
@@ -69,44 +70,45 @@ class ProblemText:
 
 
 def read_domain(path: Path) -> DomainText:
-    """Read and check a domain file, and print it for the parser.
+    """Read and check a domain file, and print it for the library.
 
-    Raises `UsageError` where there is no such file, `PddlError` where it is wrong and
-    `UnsupportedPddlError` where it goes beyond classical planning, with file, line and remedy.
+    Raises `UsageError` if there is no such file, `PddlError` if it is wrong, and
+    `UnsupportedPddlError` if it goes beyond classical planning. Messages have file, line and
+    remedy.
     """
     domain = parse_domain(path)
-    predicates = _safe_names(domain.symbols.predicates, "is-")
-    types = _safe_names(domain.parents, "of-")
-    actions = _safe_names((action.name for action in domain.actions), "")
-    constants = _safe_names(domain.symbols.objects, "")
+    predicates = _make_safe_names(domain.symbols.predicates, "is-")
+    types = _make_safe_names(domain.parents, "of-")
+    actions = _make_safe_names((action.name for action in domain.actions), "")
+    constants = _make_safe_names(domain.symbols.objects, "")
     printer = _Printer(domain, types, predicates, constants)
-    with naming(path):
-        text = printer.domain_text(actions)
+    with name_file(path):
+        text = printer.print_domain(actions)
     return DomainText(
         path,
         text,
-        _inverse(types),
-        _inverse(predicates),
-        _inverse(actions),
-        _inverse(constants),
+        _invert(types),
+        _invert(predicates),
+        _invert(actions),
+        _invert(constants),
         domain,
     )
 
 
 def read_problem(path: Path, domain: DomainText) -> ProblemText:
-    """Read and check a problem file of `domain`. Raises as `read_domain` does."""
+    """Read and check a problem file of `domain`. Raises the errors of `read_domain`."""
     problem = parse_problem(path, domain.content, domain.path)
-    constants = _inverse(domain.constants)
-    objects = _safe_names(problem.objects, "", constants.values())
+    constants = _invert(domain.constants)
+    objects = _make_safe_names(problem.objects, "", constants.values())
     everything = {**constants, **objects}
-    types, predicates = _inverse(domain.types), _inverse(domain.predicates)
+    types, predicates = _invert(domain.types), _invert(domain.predicates)
     printer = _Printer(domain.content, types, predicates, everything)
     above = domain.content.symbols.types
     typed = {**domain.content.symbols.objects, **problem.objects}
     return ProblemText(
         path,
-        printer.problem_text(problem),
-        _inverse(everything),
+        printer.print_problem(problem),
+        _invert(everything),
         {o: tuple(sorted(above[t] - {"object"})) for o, t in typed.items()},
         problem.goal,
         problem.values,
@@ -115,12 +117,14 @@ def read_problem(path: Path, domain: DomainText) -> ProblemText:
     )
 
 
-def _inverse(names: Mapping[str, str]) -> dict[str, str]:
+def _invert(names: Mapping[str, str]) -> dict[str, str]:
     return {new: old for old, new in names.items()}
 
 
-def _safe_names(names: Iterable[str], prefix: str, taken: Iterable[str] = ()) -> dict[str, str]:
-    """A name for each that the parser takes: prefix and name, changed where need be."""
+def _make_safe_names(
+    names: Iterable[str], prefix: str, taken: Iterable[str] = ()
+) -> dict[str, str]:
+    """Give each name one that the library accepts: prefix and name, changed if necessary."""
     names = list(names)
     safe = {name: prefix + name for name in names if _SAFE.fullmatch(prefix + name)}
     used = {*taken, *safe.values()}
@@ -136,11 +140,11 @@ MAX_GROUPS = 1000
 """Most groups of a typed list that keep their order."""
 
 
-def _typed_groups(pairs: Iterable[tuple[str, str]]) -> Iterator[str]:
-    """Names and types as the groups of a typed list, e.g. `a b - room`.
+def _group_by_type(pairs: Iterable[tuple[str, str]]) -> Iterator[str]:
+    """Write names and types as the groups of a typed list, e.g. `a b - room`.
 
-    The parser reads a group inside the one before, so that thousands of them overflow its stack.
-    Where there are many, all names of a type come together.
+    The library reads groups recursively, and thousands of them overflow its stack. If there are
+    many groups, all names of a type share one.
     """
     listed = list(pairs)
     groups = [(of, [name for name, _ in some]) for of, some in groupby(listed, itemgetter(1))]
@@ -152,7 +156,7 @@ def _typed_groups(pairs: Iterable[tuple[str, str]]) -> Iterator[str]:
 
 @dataclass
 class _Printer:
-    """Prints one file for the parser; `unions` collects what `either` asked for."""
+    """Prints one file for the library; `unions` collects the types that each `either` needs."""
 
     domain: PddlDomain
     types: Mapping[str, str]
@@ -162,29 +166,30 @@ class _Printer:
     equality: bool = False
     normal: NormalForm = field(default_factory=NormalForm)
 
-    def domain_text(self, actions: Mapping[str, str]) -> str:
+    def print_domain(self, actions: Mapping[str, str]) -> str:
         schemas = [
             text
             for action in self.domain.actions
-            for text in self._schemas(action, actions[action.name])
+            for text in self._print_schemas(action, actions[action.name])
         ]
-        rules = [self._rule(rule) for rule in self._all_rules()]
-        constants = self._objects(self.domain.symbols.objects)
+        rules = [self._print_rule(rule) for rule in self._collect_rules()]
+        constants = self._print_objects(self.domain.symbols.objects)
         sections = [
             f"{REQUIREMENTS}{' :equality' if self.equality else ''})",
-            *([f"(:types {' '.join(self._type_lines())})"] if self.types else []),
+            *([f"(:types {' '.join(self._print_types())})"] if self.types else []),
             *([f"(:constants{constants})"] if constants else []),
-            f"(:predicates {' '.join(self._declarations())})",
+            f"(:predicates {' '.join(self._print_declarations())})",
             *rules,
             *schemas,
         ]
         return "\n".join(["(define (domain d)", *sections]) + ")\n"
 
-    def problem_text(self, problem: PddlProblem) -> str:
-        objects = self._objects(problem.objects)
-        init = "\n  ".join(self._literal(Literal(*atom)) for atom in problem.init)
+    def print_problem(self, problem: PddlProblem) -> str:
+        objects = self._print_objects(problem.objects)
+        init = "\n  ".join(self._print_literal(Literal(*atom)) for atom in problem.init)
         goal = " ".join(
-            self._literal(Literal(*atom, positive)) for atom, positive in problem.goal.literals()
+            self._print_literal(Literal(*atom, positive))
+            for atom, positive in problem.goal.literals()
         )
         sections = [
             "(:domain d)",
@@ -194,7 +199,7 @@ class _Printer:
         ]
         return "\n".join(["(define (problem p)", *sections]) + ")\n"
 
-    def _type_lines(self) -> Iterator[str]:
+    def _print_types(self) -> Iterator[str]:
         pairs = [
             (self.types[name], self.types.get(parent, parent))
             for name, parents in self.domain.parents.items()
@@ -203,32 +208,32 @@ class _Printer:
         for members, union in self.unions.items():
             pairs.append((union, "object"))
             pairs += [(self.types[member], union) for member in members]
-        yield from _typed_groups(pairs)
+        yield from _group_by_type(pairs)
 
-    def _declarations(self) -> Iterator[str]:
+    def _print_declarations(self) -> Iterator[str]:
         arities = {name: len(types) for name, types in self.domain.symbols.predicates.items()}
         for name, arity in {**arities, **self.normal.auxiliary}.items():
-            yield f"({self._predicate(name)}{''.join(f' ?v{i}' for i in range(arity))})"
+            yield f"({self._name_predicate(name)}{''.join(f' ?v{i}' for i in range(arity))})"
 
-    def _predicate(self, name: str) -> str:
-        """A predicate's name in the text; those of the normal form are `forall-0`, `equal-0`."""
+    def _name_predicate(self, name: str) -> str:
+        """Return a predicate's name in the text; auxiliary ones are `forall-0` or `equal-0`."""
         return self.predicates.get(name) or name.strip("<>").replace(" ", "-")
 
-    def _objects(self, objects: Mapping[str, str]) -> str:
-        typed = ((self.objects[o], self._type((t,))) for o, t in objects.items())
-        return "".join(f" {group}" for group in _typed_groups(typed))
+    def _print_objects(self, objects: Mapping[str, str]) -> str:
+        typed = ((self.objects[o], self._name_type((t,))) for o, t in objects.items())
+        return "".join(f" {group}" for group in _group_by_type(typed))
 
-    def _type(self, types: Types) -> str:
+    def _name_type(self, types: Types) -> str:
         if len(types) > 1:
             return self.unions.setdefault(types, f"either-{len(self.unions)}")
         return self.types.get(types[0], types[0])
 
-    def _typed(self, variables: Iterable[Variable]) -> str:
-        return " ".join(f"{v.name} - {self._type(v.types)}" for v in variables)
+    def _print_variables(self, variables: Iterable[Variable]) -> str:
+        return " ".join(f"{v.name} - {self._name_type(v.types)}" for v in variables)
 
-    def _all_rules(self) -> list[Rule]:
+    def _collect_rules(self) -> list[NormalRule]:
         rules = [
-            Rule(derived.predicate, derived.parameters, case)
+            NormalRule(derived.predicate, derived.parameters, case)
             for derived in self.domain.derived
             for case in self.normal.conjunctions(
                 derived.body, derived.parameters, f"a rule for {derived.predicate}"
@@ -236,47 +241,51 @@ class _Printer:
         ]
         return self.normal.separate_uses(rules + self.normal.rules)
 
-    def _rule(self, rule: Rule) -> str:
-        body = self._conjunction(rule.body.literals)
+    def _print_rule(self, rule: NormalRule) -> str:
+        body = self._print_conjunction(rule.body.literals)
         if rule.body.variables:
-            body = f"(exists ({self._typed(rule.body.variables)}) {body})"
-        parameters = self._typed(rule.parameters)
-        head = f"{self._predicate(rule.predicate)}{' ' * bool(parameters)}{parameters}"
+            body = f"(exists ({self._print_variables(rule.body.variables)}) {body})"
+        parameters = self._print_variables(rule.parameters)
+        head = f"{self._name_predicate(rule.predicate)}{' ' * bool(parameters)}{parameters}"
         return f"(:derived ({head}) {body})"
 
-    def _schemas(self, action: PddlAction, name: str) -> Iterator[str]:
-        """An action for each case of the precondition, with what must exist as more parameters."""
-        effects = "".join(self._effects(action))
+    def _print_schemas(self, action: PddlAction, name: str) -> Iterator[str]:
+        """Print an action for each case of the precondition.
+
+        Objects that must exist for a case become more parameters.
+        """
+        effects = "".join(self._print_effects(action))
         place = f"the precondition of action {action.name}"
         for case in self.normal.conjunctions(action.precondition, action.parameters, place):
+            parameters = self._print_variables(action.parameters + case.variables)
             yield (
-                f"(:action {name} :parameters ({self._typed(action.parameters + case.variables)})"
-                f"\n  :precondition {self._conjunction(case.literals)}"
+                f"(:action {name} :parameters ({parameters})"
+                f"\n  :precondition {self._print_conjunction(case.literals)}"
                 f"\n  :effect (and{effects}))"
             )
 
-    def _effects(self, action: PddlAction) -> Iterator[str]:
-        """One text for all effects under the same variables and condition."""
+    def _print_effects(self, action: PddlAction) -> Iterator[str]:
+        """Print one text for all effects with equal variables and condition."""
         together: dict[tuple[tuple[Variable, ...], Formula], list[Literal]] = {}
         for effect in action.effects:
             together.setdefault((effect.variables, effect.condition), []).extend(effect.literals)
         place = f"a condition in the effect of action {action.name}"
         for (bound, condition), literals in together.items():
             for case in self.normal.conjunctions(condition, action.parameters + bound, place):
-                text = self._conjunction(dict.fromkeys(literals))
+                text = self._print_conjunction(dict.fromkeys(literals))
                 if case.literals:
-                    text = f"(when {self._conjunction(case.literals)} {text})"
+                    text = f"(when {self._print_conjunction(case.literals)} {text})"
                 if bound or case.variables:
-                    text = f"(forall ({self._typed(bound + case.variables)}) {text})"
+                    text = f"(forall ({self._print_variables(bound + case.variables)}) {text})"
                 yield f"\n    {text}"
 
-    def _conjunction(self, literals: Iterable[Literal]) -> str:
-        return f"(and{''.join(f' {self._literal(literal)}' for literal in literals)})"
+    def _print_conjunction(self, literals: Iterable[Literal]) -> str:
+        return f"(and{''.join(f' {self._print_literal(literal)}' for literal in literals)})"
 
-    def _literal(self, literal: Literal) -> str:
+    def _print_literal(self, literal: Literal) -> str:
         equality = literal.predicate == "="
         self.equality |= equality
-        name = "=" if equality else self._predicate(literal.predicate)
+        name = "=" if equality else self._name_predicate(literal.predicate)
         terms = (self.objects.get(term, term) for term in literal.terms)
         text = f"({' '.join((name, *terms))})"
         return text if literal.positive else f"(not {text})"

@@ -1,7 +1,6 @@
-"""PDDL files as nested brackets: encodings, words, lines. What the words mean is checked elsewhere.
+"""Read PDDL files as nested brackets of words. Other modules check what the words mean.
 
-Errors raised here and by the other modules of this package begin with the line; `naming` puts the
-file in front.
+Errors of this package begin with the line. `name_file` puts the file's name in front.
 """
 
 import logging
@@ -18,10 +17,10 @@ from regoal.errors import PddlError, RegoalError, UnsupportedPddlError
 from regoal.planning.text import is_undecoded, read_text
 
 MAX_WORD = 1000
-"""Most characters of a name; messages name names."""
+"""Most characters of a name, because messages show names."""
 
 MAX_DEPTH = 200
-"""Deepest nesting of brackets that is read: far beyond real files, below Python's own limit."""
+"""Deepest nesting of brackets: far more than in real files, and below Python's recursion limit."""
 
 _NAME_CHARACTERS = r"[\w\-.@#+*/<>=!$%&~^|:]"
 _TOKEN = re.compile(rf"[()]|-(?=[^\W\d])|\?{_NAME_CHARACTERS}*|{_NAME_CHARACTERS}+|(?P<odd>\S)")
@@ -34,28 +33,28 @@ class Word(NamedTuple):
     line: int
 
 
-class Form(NamedTuple):
-    """A bracket: what stands in it, and the line it opens on (from 1)."""
+class Bracket(NamedTuple):
+    """The words and brackets inside one pair of brackets, and the line it opens on (from 1)."""
 
-    items: "tuple[Word | Form, ...]"
+    items: "tuple[Word | Bracket, ...]"
     line: int
 
 
-Node = Word | Form
+Node = Word | Bracket
 
 
 def bad(where: Node | int, message: str) -> PddlError:
-    """The error for wrong PDDL at a word, bracket or line."""
+    """Return the error for wrong PDDL at a word, bracket or line."""
     return PddlError(f"line {where if isinstance(where, int) else where.line}: {message}")
 
 
 def unsupported(where: Node, what: str) -> UnsupportedPddlError:
-    """The error for a `what` of correct PDDL that regoal does not take, at a word or bracket."""
+    """Return the error for correct PDDL that regoal does not support, at a word or bracket."""
     return UnsupportedPddlError(f"line {where.line}: regoal does not support {what}")
 
 
-def suggestion(name: str, known: Iterable[str]) -> str:
-    """` Did you mean ...?` where a known name is close to `name`, else nothing."""
+def suggest(name: str, known: Iterable[str]) -> str:
+    """Return ` Did you mean ...?` if a known name is close to `name`, else an empty string."""
     near = get_close_matches(name, sorted(known), n=1)
     return f" Did you mean '{near[0]}'?" if near else ""
 
@@ -65,10 +64,10 @@ _warned: ContextVar[dict[str, list[str]] | None] = ContextVar("warned", default=
 
 
 @contextmanager
-def naming(path: Path) -> Iterator[None]:
-    """Put the file's name in front of every error of regoal's own raised inside, and of warnings.
+def name_file(path: Path) -> Iterator[None]:
+    """Put the file's name in front of every `RegoalError` raised inside, and of every warning.
 
-    Of each kind of warning a file gets one line.
+    All warnings of one kind share one line per file.
     """
     found: dict[str, list[str]] = {}
     token = _warned.set(found)
@@ -84,76 +83,76 @@ def naming(path: Path) -> Iterator[None]:
 
 
 def warn(where: Node, kind: str, message: str) -> None:
-    """Tell the user, once a file and `kind`, what is odd at a word or bracket, but read."""
+    """Warn the user of odd PDDL that is read all the same, once per file and `kind`."""
     found = _warned.get()
     if found is not None:
         found.setdefault(kind, []).append(f"line {where.line}: {message}")
 
 
 def head(node: Node) -> str:
-    """The first word in a bracket; empty for anything else."""
-    if isinstance(node, Form) and node.items and isinstance(node.items[0], Word):
+    """Return the first word in a bracket, or an empty string if there is none."""
+    if isinstance(node, Bracket) and node.items and isinstance(node.items[0], Word):
         return node.items[0].text
     return ""
 
 
-def shown(node: Node) -> str:
-    """The node as PDDL text, shortened for messages."""
-    return shorten(_shown(node))
+def show(node: Node) -> str:
+    """Write a node as PDDL text, shortened for messages."""
+    return shorten(_join_words(node))
 
 
 def shorten(text: str) -> str:
-    """At most 60 characters of a text."""
+    """Cut a text to at most 60 characters."""
     return text if len(text) <= 60 else f"{text[:56]} ..."  # noqa: PLR2004
 
 
-def _shown(node: Node) -> str:
-    return node.text if isinstance(node, Word) else f"({' '.join(map(_shown, node.items))})"
+def _join_words(node: Node) -> str:
+    return node.text if isinstance(node, Word) else f"({' '.join(map(_join_words, node.items))})"
 
 
-def parse(text: str) -> tuple[Form, ...]:
-    """All brackets of a text. Comments are dropped, words are in lower case.
+def parse(text: str) -> tuple[Bracket, ...]:
+    """Return all outermost brackets of a text, without comments and in lower case.
 
-    Raises `PddlError` for brackets that do not match and characters that no name may have.
+    Raises `PddlError` if brackets do not match, or if a character cannot be part of a name.
     """
     done: list[Node] = []
-    open_forms: list[tuple[int, list[Node]]] = [(1, done)]
-    for token, line in _tokens(text):
+    open_brackets: list[tuple[int, list[Node]]] = [(1, done)]
+    for token, line in _split_tokens(text):
         if token == "(":
-            open_forms.append((line, []))
-            if len(open_forms) > MAX_DEPTH:
+            open_brackets.append((line, []))
+            if len(open_brackets) > MAX_DEPTH:
                 raise bad(line, f"brackets are nested deeper than {MAX_DEPTH}.")
         elif token == ")":
-            opened, items = open_forms.pop()
-            if not open_forms:
+            opened, items = open_brackets.pop()
+            if not open_brackets:
                 raise bad(line, "this ')' closes nothing; remove it or add the missing '('.")
-            open_forms[-1][1].append(Form(tuple(items), opened))
+            open_brackets[-1][1].append(Bracket(tuple(items), opened))
         else:
-            open_forms[-1][1].append(Word(token.lower(), line))
-    if len(open_forms) > 1:
-        raise _unclosed(open_forms, text.rstrip().count("\n") + 1)
-    return tuple(map(_outermost, done))
+            open_brackets[-1][1].append(Word(token.lower(), line))
+    if len(open_brackets) > 1:
+        raise _explain_unclosed(open_brackets, text.rstrip().count("\n") + 1)
+    return tuple(map(_require_bracket, done))
 
 
-def _outermost(node: Node) -> Form:
+def _require_bracket(node: Node) -> Bracket:
     if isinstance(node, Word):
         raise bad(node, f"'{node.text}' stands outside all brackets; is this a PDDL file?")
     return node
 
 
-def _tokens(text: str) -> Iterator[tuple[str, int]]:
-    """Brackets and words with their lines, comments left out."""
+def _split_tokens(text: str) -> Iterator[tuple[str, int]]:
+    """Yield brackets and words with their lines, without comments."""
     for line, row in enumerate(text.split("\n"), start=1):
         for match in _TOKEN.finditer(row.split(";", 1)[0]):
             if match["odd"]:
-                raise bad(line, _odd_character(match["odd"]))
+                raise bad(line, _describe_odd_character(match["odd"]))
             if len(match.group()) > MAX_WORD:
                 start = shorten(match.group())
                 raise bad(line, f"'{start}' has more than {MAX_WORD} characters; shorten the name.")
             yield match.group(), line
 
 
-def _odd_character(character: str) -> str:
+def _describe_odd_character(character: str) -> str:
     if is_undecoded(character):
         return "a byte that is not UTF-8 stands in a name; save the file as UTF-8."
     name = unicodedata.name(character, "a control character")
@@ -164,13 +163,14 @@ def _odd_character(character: str) -> str:
     )
 
 
-def _unclosed(open_forms: list[tuple[int, list[Node]]], last_line: int) -> PddlError:
-    """The error for a file that ends too early, with the likeliest place of a forgotten ')'."""
-    opened, items = open_forms[-1]
+def _explain_unclosed(open_brackets: list[tuple[int, list[Node]]], last_line: int) -> PddlError:
+    """Return the error for a file that ends too early, with the likely place of a missing ')'."""
+    opened, items = open_brackets[-1]
     inside = f"'({items[0].text}'" if items and isinstance(items[0], Word) else "a bracket"
-    missing = len(open_forms) - 1
-    buried = [s for _, found in open_forms[2:] for node in found for s in _sections_in(node)]
-    buried += [s for node in open_forms[1][1] for s in _sections_in(node) if s is not node]
+    missing = len(open_brackets) - 1
+    # A section inside another bracket shows that a ')' is missing before it.
+    buried = [s for _, found in open_brackets[2:] for node in found for s in _find_sections(node)]
+    buried += [s for node in open_brackets[1][1] for s in _find_sections(node) if s is not node]
     if buried:
         first = min(buried, key=lambda section: section.line)
         likely = f"before line {first.line}, where '({head(first)}' begins inside another bracket"
@@ -183,23 +183,23 @@ def _unclosed(open_forms: list[tuple[int, list[Node]]], last_line: int) -> PddlE
     )
 
 
-def _sections_in(node: Node) -> Iterator[Form]:
-    """Every bracket at or below a node that begins with a word such as `:action`."""
-    if isinstance(node, Form):
+def _find_sections(node: Node) -> Iterator[Bracket]:
+    """Yield every bracket at or below a node that begins with a word such as `:action`."""
+    if isinstance(node, Bracket):
         if head(node).startswith(":"):
             yield node
         for item in node.items:
-            yield from _sections_in(item)
+            yield from _find_sections(item)
 
 
-def read_define(path: Path, kind: str) -> tuple[Word, tuple[Form, ...], str]:
-    """Name, sections and text of a file that reads `(define (KIND NAME) SECTION ...)`.
+def read_define(path: Path, kind: str) -> tuple[Word, tuple[Bracket, ...], str]:
+    """Return name, sections and text of a file of the form `(define (KIND NAME) SECTION ...)`.
 
-    `kind` is `domain` or `problem`. Raises as `read_text` and `parse`, and `PddlError` where the
-    file is something else.
+    `kind` is `domain` or `problem`. Raises `PddlError` if the file has another form, and every
+    error of `read_text` and `parse`.
     """
     text = read_text(path)
-    with naming(path):
+    with name_file(path):
         forms = parse(text)
         if not forms:
             raise bad(1, f"the file is empty; a {kind} begins with (define ({kind} NAME).")
@@ -210,19 +210,19 @@ def read_define(path: Path, kind: str) -> tuple[Word, tuple[Form, ...], str]:
         other = {"domain": "problem", "problem": "domain"}[kind]
         if head(items[1]) == other:
             raise bad(define, f"this is a {other} file where a {kind} is expected.")
-        title = items[1].items if isinstance(items[1], Form) else ()
+        title = items[1].items if isinstance(items[1], Bracket) else ()
         if head(items[1]) != kind or len(title) != 2 or not isinstance(title[1], Word):  # noqa: PLR2004
-            raise bad(items[1], f"expected ({kind} NAME) here, not {shown(items[1])}.")
+            raise bad(items[1], f"expected ({kind} NAME) here, not {show(items[1])}.")
         if len(forms) > 1:
             raise bad(
                 forms[1],
-                f"{shown(forms[1])} follows after the last bracket of the {kind}; "
+                f"{show(forms[1])} follows after the last bracket of the {kind}; "
                 "a file holds one domain or one problem, and a ')' too many ends it early.",
             )
-        return title[1], tuple(_section(node) for node in items[2:]), text
+        return title[1], tuple(_require_section(node) for node in items[2:]), text
 
 
-def _section(node: Node) -> Form:
-    if isinstance(node, Form) and head(node).startswith(":"):
+def _require_section(node: Node) -> Bracket:
+    if isinstance(node, Bracket) and head(node).startswith(":"):
         return node
-    raise bad(node, f"expected a section such as (:predicates ...) here, not {shown(node)}.")
+    raise bad(node, f"expected a section such as (:predicates ...) here, not {show(node)}.")

@@ -1,36 +1,37 @@
-"""Typed lists of PDDL: types, objects, variables."""
+"""Read the typed lists of PDDL: types, objects and variables."""
 
 from collections.abc import Iterable, Iterator, Mapping
 
 from regoal.planning.pddl.syntax import (
-    Form,
+    Bracket,
     Node,
     Word,
     bad,
     head,
-    shown,
-    suggestion,
+    show,
+    suggest,
     unsupported,
     warn,
 )
 
 Types = tuple[str, ...]
-"""Types of which one must hold, sorted: more than one only where the file says `either`."""
+"""Sorted types of which one must hold. Only an `either` in the file gives more than one."""
 
 MAX_TYPES = 2000
 """Most types of a domain and most variables of a list.
 
-The PDDL library reads a typed list group inside group, and thousands of them overflow its stack.
+The PDDL library reads the groups of a typed list recursively. Thousands of groups overflow its
+stack.
 """
 
-Above = Mapping[str, frozenset[str]]
-"""Each type with itself and all types above it; `object` is above all."""
+Ancestors = Mapping[str, frozenset[str]]
+"""Maps each type to itself and all types above it; `object` is above all."""
 
 
-def name_of(node: Node, what: str) -> str:
-    """The name a word gives to a `what` ("an object"), checked to look like one."""
-    if isinstance(node, Form):
-        raise bad(node, f"expected the name of {what} here, not {shown(node)}.")
+def read_name(node: Node, what: str) -> str:
+    """Return the name that a word gives to `what`, e.g. "an object", after checking its form."""
+    if isinstance(node, Bracket):
+        raise bad(node, f"expected the name of {what} here, not {show(node)}.")
     if node.text[0] in "?:":
         raise bad(node, f"'{node.text}' cannot be the name of {what}; names begin with a letter.")
     if node.text[0] == "-":
@@ -38,24 +39,24 @@ def name_of(node: Node, what: str) -> str:
     return node.text
 
 
-def typed_list(nodes: Iterable[Node]) -> Iterator[tuple[Word, tuple[Word, ...] | None]]:
-    """The words of a list such as `a b - t c`, each with the words of its type.
+def read_typed_list(nodes: Iterable[Node]) -> Iterator[tuple[Word, tuple[Word, ...] | None]]:
+    """Yield the names of a list such as `a b - t c`, each with the words of its type.
 
-    The type is None where none is written and has several words where it is an `either`. A type
-    without names before it, as in `a - t - t`, is passed over with a warning.
+    The type is None if none is written. An `either` gives a type of several words. A type without
+    names before it, as in `a - t - t`, is ignored with a warning.
     """
     waiting: list[Word] = []
     rest = iter(nodes)
     for node in rest:
-        if isinstance(node, Form):
-            raise bad(node, f"{shown(node)} cannot stand in a list of names; is a ')' missing?")
+        if isinstance(node, Bracket):
+            raise bad(node, f"{show(node)} cannot stand in a list of names; is a ')' missing?")
         if node.text != "-":
             waiting.append(node)
             continue
         kind = next(rest, None)
         if kind is None:
             raise bad(node, "no type follows this '-'.")
-        words = _type_words(kind)
+        words = _read_type(kind)
         if not waiting:
             warn_of_empty_group(node, kind)
         yield from ((word, words) for word in waiting)
@@ -64,54 +65,56 @@ def typed_list(nodes: Iterable[Node]) -> Iterator[tuple[Word, tuple[Word, ...] |
 
 
 def warn_of_empty_group(dash: Node, kind: Node) -> None:
-    """Tell that a typed list has a type at `dash` that no name stands before."""
-    warn(dash, "empty group", f"no name stands before '- {shown(kind)}'; it is passed over.")
+    """Warn the user that no name stands before the type at `dash`."""
+    warn(dash, "empty group", f"no name stands before '- {show(kind)}'; it is ignored.")
 
 
-def _type_words(kind: Node) -> tuple[Word, ...]:
+def _read_type(kind: Node) -> tuple[Word, ...]:
     if isinstance(kind, Word):
-        name_of(kind, "a type")
+        read_name(kind, "a type")
         return (kind,)
     words = kind.items[1:]
     if head(kind) != "either" or not words:
-        raise bad(kind, f"expected a type or (either TYPE ...) here, not {shown(kind)}.")
+        raise bad(kind, f"expected a type or (either TYPE ...) here, not {show(kind)}.")
     for word in words:
-        name_of(word, "a type")
+        read_name(word, "a type")
     return tuple(word for word in words if isinstance(word, Word))
 
 
-def variables(node: Node, types: Above, place: str) -> list[tuple[Word, Types]]:
-    """The variables of a bracket such as `(?a ?b - place)`; untyped ones are objects."""
+def read_variables(node: Node, types: Ancestors, place: str) -> list[tuple[Word, Types]]:
+    """Read the variables of a bracket such as `(?a ?b - place)`; without a type it is `object`."""
     if isinstance(node, Word):
         raise bad(node, f"expected a list of variables in brackets here, not '{node.text}'.")
     listed = []
-    for word, kind in typed_list(node.items):
+    for word, kind in read_typed_list(node.items):
         if word.text[0] != "?" or word.text == "?":
             raise bad(word, f"'{word.text}' in {place} is no variable; variables begin with '?'.")
-        listed.append((word, known_types(kind, types)))
+        listed.append((word, find_types(kind, types)))
     if len(listed) > MAX_TYPES:
         raise unsupported(node, f"more than {MAX_TYPES} variables in one list ({place}).")
     return listed
 
 
-def known_types(kind: tuple[Word, ...] | None, types: Above) -> Types:
-    """The declared types that these words name, without those that lie below another of them."""
+def find_types(kind: tuple[Word, ...] | None, types: Ancestors) -> Types:
+    """Return the types that these words name, without any type below another of them."""
     if kind is None:
         return ("object",)
     for word in kind:
         if word.text not in types:
-            hint = suggestion(word.text, types) or " Declare it in (:types ...)."
+            hint = suggest(word.text, types) or " Declare it in (:types ...)."
             raise bad(word, f"there is no type '{word.text}'.{hint}")
     names = {word.text for word in kind}
     return tuple(sorted(n for n in names if types[n].isdisjoint(names - {n})))
 
 
-def objects_of(nodes: Iterable[Node], types: Above, earlier: Mapping[str, str]) -> dict[str, str]:
-    """The type of each object in a typed list, in file order; `earlier` are the constants."""
+def read_objects(
+    nodes: Iterable[Node], types: Ancestors, earlier: Mapping[str, str]
+) -> dict[str, str]:
+    """Read the type of each object in a typed list, in file order; `earlier` has the constants."""
     objects: dict[str, str] = {}
     lines: dict[str, int] = {}
-    for word, kind in typed_list(nodes):
-        name = name_of(word, "an object")
+    for word, kind in read_typed_list(nodes):
+        name = read_name(word, "an object")
         if name in objects:
             raise bad(
                 word,
@@ -121,7 +124,7 @@ def objects_of(nodes: Iterable[Node], types: Above, earlier: Mapping[str, str]) 
             raise bad(
                 word, f"the object '{name}' is a constant of the domain already; remove it here."
             )
-        of = known_types(kind, types)
+        of = find_types(kind, types)
         if len(of) > 1:
             raise unsupported(
                 word, f"'either' as the type of an object ('{name}'); give it one type."
@@ -130,11 +133,11 @@ def objects_of(nodes: Iterable[Node], types: Above, earlier: Mapping[str, str]) 
     return objects
 
 
-def parents_of(nodes: Iterable[Node]) -> dict[str, tuple[str, ...]]:
-    """Types right above each type; a type that is only named as a parent lies below `object`."""
+def read_parents(nodes: Iterable[Node]) -> dict[str, tuple[str, ...]]:
+    """Read the types right above each type. A type named only as a parent lies below `object`."""
     parents: dict[str, tuple[str, ...]] = {}
-    for word, kind in typed_list(nodes):
-        name = name_of(word, "a type")
+    for word, kind in read_typed_list(nodes):
+        name = read_name(word, "a type")
         if kind is not None and len(kind) > 1:
             raise unsupported(word, f"'either' in (:types ...), for '{name}'; name one type.")
         above = kind[0].text if kind else "object"
@@ -151,10 +154,10 @@ def parents_of(nodes: Iterable[Node]) -> dict[str, tuple[str, ...]]:
     return {name: above or ("object",) for name, above in parents.items()}
 
 
-def closure(
+def collect_ancestors(
     parents: Mapping[str, tuple[str, ...]], section: tuple[Node, ...]
 ) -> dict[str, frozenset[str]]:
-    """Each type with itself and all types above it."""
+    """Map each type to itself and all types above it. Raises `PddlError` if types form a cycle."""
     types: dict[str, frozenset[str]] = {"object": frozenset(("object",))}
     waiting = dict(parents)
     while waiting:
@@ -162,16 +165,16 @@ def closure(
         if not ready:
             raise bad(
                 section[0],
-                f"the type '{_in_circle(waiting)}' lies below itself; each '- type' holds for all "
-                "names before it, so list the topmost types last.",
+                f"the type '{_find_type_on_cycle(waiting)}' lies below itself; "
+                "each '- type' holds for all names before it, so list the topmost types last.",
             )
         for name in ready:
             types[name] = frozenset((name,)).union(*(types[a] for a in waiting.pop(name)))
     return types
 
 
-def _in_circle(parents: Mapping[str, tuple[str, ...]]) -> str:
-    """A type on a circle, where each of these lies on one or below one."""
+def _find_type_on_cycle(parents: Mapping[str, tuple[str, ...]]) -> str:
+    """Return a type on a cycle; each of the given types lies on a cycle or below one."""
     name, seen = min(parents), set()
     while name not in seen:
         seen.add(name)

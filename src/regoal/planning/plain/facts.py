@@ -1,4 +1,4 @@
-"""Facts that hold, and which of them have an object in a place."""
+"""Facts that hold, with an index by the object in each place."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
@@ -7,12 +7,12 @@ from regoal.planning.plain.problem import Fact
 
 
 class Facts:
-    """Facts that are no derived ones."""
+    """A set of facts that are not derived."""
 
     def __init__(self, facts: Iterable[Fact]) -> None:
         self._true: defaultdict[str, set[Fact]] = defaultdict(set)
         self._by_place: dict[str, defaultdict[tuple[int, str], set[Fact]]] = {}
-        """By predicate, for those asked about since they changed."""
+        """The index of each predicate, made when it is first needed after a change."""
         for fact in facts:
             self._true[fact[0]].add(fact)
 
@@ -24,7 +24,7 @@ class Facts:
             yield from facts
 
     def change(self, changes: list[tuple[Fact, bool]]) -> None:
-        """Delete all facts that come with False, then add all that come with True."""
+        """Delete all facts given with False, then add all facts given with True."""
         for fact, added in changes:
             self._by_place.pop(fact[0], None)
             if not added:
@@ -34,11 +34,11 @@ class Facts:
                 self._true[fact[0]].add(fact)
 
     def of(self, predicate: str) -> set[Fact]:
-        """All facts of a predicate."""
+        """Return all facts of a predicate."""
         return self._true[predicate]
 
     def with_object(self, predicate: str, place: int, name: str) -> set[Fact]:
-        """The facts of a predicate with an object in a place; the first is place 1."""
+        """Return the facts of a predicate with an object in a place; the first place is 1."""
         if predicate not in self._by_place:
             index = self._by_place[predicate] = defaultdict(set)
             for fact in self._true[predicate]:

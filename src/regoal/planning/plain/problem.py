@@ -1,7 +1,7 @@
-"""A domain and a problem as a plain reading of PDDL has them: nested lists of words.
+"""Read a domain and a problem in a plain way, as nested lists of words.
 
-Only for texts that `regoal.planning.pddl` has accepted, so nothing is checked here. This package
-shares no code with that reader, nor with the PDDL library: it judges the plans they lead to.
+The texts must have been accepted by `regoal.planning.pddl`, so nothing is checked here. This
+package shares no code with that reader or the PDDL library, because it judges their plans.
 """
 
 import re
@@ -15,17 +15,17 @@ Fact = tuple[str, ...]
 Expression = Any
 """A condition, effect or list as the file nests it: a word, or a list of expressions.
 
-In conditions and effects the variables of `forall` and `exists` have become a `Range`.
+In conditions and effects, `Ranges` replace the variables of `forall` and `exists`.
 """
 
-Range = Mapping[str, Mapping[str, None]]
-"""The objects that each variable may stand for, as the keys of a mapping: a set in order."""
+Ranges = Mapping[str, Mapping[str, None]]
+"""Maps each variable to the objects that it may stand for: the keys, as an ordered set."""
 
 _Use = tuple[str, str, bool]
-"""A derived predicate, one that its rules use, and whether they negate it."""
+"""A derived predicate, a predicate that its rules use, and whether they negate it."""
 
 Typed = list[tuple[str, frozenset[str]]]
-"""Names with the types that the file gives them, of which one must fit."""
+"""Names with the types that the file gives them, of which one must hold."""
 
 _TOKEN = re.compile(r"[()]|-(?=[^\W\d])|\?[^\s()?]*|[^\s()?]+")
 
@@ -38,14 +38,14 @@ class Action:
     precondition: Expression
     effect: Expression
 
-    def binding(self, objects: Sequence[str]) -> dict[str, str]:
-        """The objects that stand for its parameters."""
+    def bind(self, objects: Sequence[str]) -> dict[str, str]:
+        """Map the names of the parameters to these objects."""
         return {name: found for (name, _), found in zip(self.parameters, objects, strict=True)}
 
 
 @dataclass(frozen=True)
-class Rule:
-    """Makes a derived predicate true of all objects of fitting types for which `body` holds."""
+class DerivedRule:
+    """A rule for a derived predicate, true of all objects of these types for which `body` holds."""
 
     parameters: Typed
     body: Expression
@@ -53,15 +53,15 @@ class Rule:
 
 @dataclass(frozen=True)
 class Problem:
-    """Everything that plans are judged by."""
+    """All the facts and rules that plans are judged by."""
 
     objects: Mapping[str, frozenset[str]]
     """All types of each object, `object` among them; constants first."""
     predicates: frozenset[str]
     actions: Mapping[str, Action]
-    rules: Mapping[str, tuple[Rule, ...]]
+    rules: Mapping[str, tuple[DerivedRule, ...]]
     """The rules of each derived predicate."""
-    levels: Mapping[str, int]
+    strata: Mapping[str, int]
     """The stratum of each derived predicate, above those of all that its rules negate."""
     watched: frozenset[str]
     """Every predicate in a rule's body: if none of them changes, no derived fact does."""
@@ -74,39 +74,39 @@ class Problem:
 
 
 def read_problem(domain: str, problem: str) -> Problem:
-    """The problem in the texts of two files, which the checking reader must have accepted."""
-    file = _File([*_nested(domain)[2:], *_nested(problem)[2:]])
+    """Read the problem in the texts of two files, which `regoal.planning.pddl` has accepted."""
+    file = _File([*_parse(domain)[2:], *_parse(problem)[2:]])
     rules, actions, init = file.rules(), file.actions(), file.items(":init")
     uses = {
         (name, used, negated)
         for name, of in rules.items()
         for rule in of
-        for used, negated in _uses(rule.body)
+        for used, negated in _find_uses(rule.body)
     }
     return Problem(
         file.objects,
         frozenset(name for name, *_ in file.items(":predicates")),
         actions,
         rules,
-        _levels(uses, rules),
+        _find_strata(uses, rules),
         frozenset(used for _, used, _ in uses),
         frozenset(tuple(fact) for fact in init if fact[0] not in ("=", "not")),
-        file.with_ranges(file.items(":goal")[0]),
+        file.add_ranges(file.items(":goal")[0]),
         {tuple(fact[1]): float(fact[2]) for fact in init if fact[0] == "="},
-        "total-cost" in _words(file.items(":metric"))
-        and any(increases(action.effect) for action in actions.values()),
+        "total-cost" in _list_words(file.items(":metric"))
+        and any(find_increases(action.effect) for action in actions.values()),
     )
 
 
-def increases(effect: Expression) -> list[Expression]:
-    """The amounts by which an effect increases `(total-cost)`: numbers, or functions of objects."""
+def find_increases(effect: Expression) -> list[Expression]:
+    """Return the amounts by which an effect increases `(total-cost)`: numbers or functions."""
     if effect[:1] == ["and"]:
-        return [amount for part in effect[1:] for amount in increases(part)]
+        return [amount for part in effect[1:] for amount in find_increases(part)]
     return [effect[2]] if effect[:2] == ["increase", ["total-cost"]] else []
 
 
-def typed_list(words: list[Expression]) -> Typed:
-    """The names of a list such as `a b - t c` with their types; without one it is `object`."""
+def read_typed_list(words: list[Expression]) -> Typed:
+    """Read the names of a list such as `a b - t c` with their types; the default is `object`."""
     found: Typed = []
     waiting: list[str] = []
     rest = iter(words)
@@ -127,65 +127,68 @@ class _File:
     def __init__(self, sections: list[Expression]) -> None:
         self._sections = sections
         parents: dict[str, set[str]] = {"object": set()}
-        for name, above in typed_list(self.items(":types")):
+        for name, above in read_typed_list(self.items(":types")):
             parents.setdefault(name, set()).update(above - {name})
 
-        def with_above(name: str) -> frozenset[str]:
-            return frozenset([name, "object"]).union(*map(with_above, parents.get(name, ())))
+        def add_ancestors(name: str) -> frozenset[str]:
+            return frozenset([name, "object"]).union(*map(add_ancestors, parents.get(name, ())))
 
-        listed = typed_list(self.items(":constants")) + typed_list(self.items(":objects"))
-        self.objects = {name: frozenset().union(*map(with_above, of)) for name, of in listed}
+        listed = read_typed_list(self.items(":constants")) + read_typed_list(self.items(":objects"))
+        self.objects = {name: frozenset().union(*map(add_ancestors, of)) for name, of in listed}
 
     def all(self, word: str) -> list[Expression]:
-        """What follows this word in each section that begins with it."""
+        """Return the rest of each section that begins with this word."""
         return [section[1:] for section in self._sections if section[0] == word]
 
     def items(self, word: str) -> list[Expression]:
-        """What stands in the section of this name, which may be missing."""
+        """Return the content of the section that begins with this word, which may be missing."""
         return [item for section in self.all(word) for item in section]
 
     def actions(self) -> dict[str, Action]:
-        """Every action schema by its name."""
+        """Read every action schema by its name."""
         found = {}
         for name, *words in self.all(":action"):
             parts = dict(zip(words[::2], words[1::2], strict=True))
             found[name] = Action(
-                typed_list(parts.get(":parameters", [])),
-                self.with_ranges(parts.get(":precondition", [])),
-                self.with_ranges(parts.get(":effect", [])),
+                read_typed_list(parts.get(":parameters", [])),
+                self.add_ranges(parts.get(":precondition", [])),
+                self.add_ranges(parts.get(":effect", [])),
             )
         return found
 
-    def rules(self) -> dict[str, tuple[Rule, ...]]:
-        """The rules of each derived predicate; a parameter without a type has the predicate's."""
-        declared = {name: typed_list(words) for name, *words in self.items(":predicates")}
-        found: dict[str, tuple[Rule, ...]] = {}
+    def rules(self) -> dict[str, tuple[DerivedRule, ...]]:
+        """Read the rules of each derived predicate.
+
+        A parameter without a type has the type that the predicate declares.
+        """
+        declared = {name: read_typed_list(words) for name, *words in self.items(":predicates")}
+        found: dict[str, tuple[DerivedRule, ...]] = {}
         for (name, *words), body in self.all(":derived"):
             parameters = [
                 (variable, wanted if types == {"object"} else types)
                 for (variable, types), (_, wanted) in zip(
-                    typed_list(words), declared[name], strict=True
+                    read_typed_list(words), declared[name], strict=True
                 )
             ]
-            found[name] = (*found.get(name, ()), Rule(parameters, self.with_ranges(body)))
+            found[name] = (*found.get(name, ()), DerivedRule(parameters, self.add_ranges(body)))
         return found
 
-    def with_ranges(self, expression: Expression) -> Expression:
-        """The expression with a `Range` for the variables of each `forall` and `exists`."""
+    def add_ranges(self, expression: Expression) -> Expression:
+        """Replace the variables of each `forall` and `exists` by their `Ranges`."""
         if not isinstance(expression, list):
             return expression
         if expression[:1] not in (["forall"], ["exists"]):
-            return [self.with_ranges(part) for part in expression]
+            return [self.add_ranges(part) for part in expression]
         quantifier, variables, body = expression
         ranges = {
             variable: {name: None for name, of in self.objects.items() if of & types}
-            for variable, types in typed_list(variables)
+            for variable, types in read_typed_list(variables)
         }
-        return [quantifier, ranges, self.with_ranges(body)]
+        return [quantifier, ranges, self.add_ranges(body)]
 
 
-def _nested(text: str) -> Expression:
-    """The first bracket of a text, comments left out, as lists of words in lower case."""
+def _parse(text: str) -> Expression:
+    """Return the first bracket of a text as nested lists of words, in lower case."""
     stack: list[list[Expression]] = [[]]
     for token in _TOKEN.findall(re.sub(r";[^\n]*", "", text)):
         if token == "(":
@@ -198,17 +201,20 @@ def _nested(text: str) -> Expression:
     return stack[0][0]
 
 
-def _words(expression: Expression) -> Iterator[str]:
-    """Every word at any depth."""
+def _list_words(expression: Expression) -> Iterator[str]:
+    """Yield every word of an expression, at any depth."""
     if isinstance(expression, str):
         yield expression
     else:
         for part in expression:
-            yield from _words(part)
+            yield from _list_words(part)
 
 
-def _levels(uses: Iterable[_Use], derived: Iterable[str]) -> dict[str, int]:
-    """The lowest stratum of each derived predicate; the checking reader knows that there are."""
+def _find_strata(uses: Iterable[_Use], derived: Iterable[str]) -> dict[str, int]:
+    """Return the lowest stratum of each derived predicate.
+
+    `regoal.planning.pddl` has checked that there are strata.
+    """
     level = dict.fromkeys(derived, 0)
     changed = True
     while changed:
@@ -220,20 +226,20 @@ def _levels(uses: Iterable[_Use], derived: Iterable[str]) -> dict[str, int]:
     return level
 
 
-def _uses(condition: Expression, negated: bool = False) -> Iterator[tuple[str, bool]]:
-    """Each predicate in a condition, and whether it stands under an odd number of negations."""
+def _find_uses(condition: Expression, negated: bool = False) -> Iterator[tuple[str, bool]]:
+    """Yield each predicate in a condition, and whether an odd number of negations contains it."""
     match condition:
         case []:
             return
         case ["and" | "or", *parts]:
             for part in parts:
-                yield from _uses(part, negated)
+                yield from _find_uses(part, negated)
         case ["not", part]:
-            yield from _uses(part, not negated)
+            yield from _find_uses(part, not negated)
         case ["imply", premise, part]:
-            yield from _uses(premise, not negated)
-            yield from _uses(part, negated)
+            yield from _find_uses(premise, not negated)
+            yield from _find_uses(part, negated)
         case ["forall" | "exists", _, part]:
-            yield from _uses(part, negated)
+            yield from _find_uses(part, negated)
         case [predicate, *_]:
             yield predicate, negated

@@ -1,4 +1,4 @@
-"""States of a plain problem: what holds in them, and what actions make of them."""
+"""States of a plain problem: test which conditions hold, and execute actions."""
 
 import contextlib
 import sys
@@ -8,37 +8,45 @@ from dataclasses import dataclass, field
 from itertools import product
 
 from regoal.planning.plain.facts import Facts
-from regoal.planning.plain.problem import Action, Expression, Fact, Problem, Range, Typed, increases
+from regoal.planning.plain.problem import (
+    Action,
+    Expression,
+    Fact,
+    Problem,
+    Ranges,
+    Typed,
+    find_increases,
+)
 
 Binding = Mapping[str, str]
-"""The objects that stand for variables."""
+"""Maps variables to objects."""
 
 DECIDES = {"and": False, "forall": False, "or": True, "exists": True}
-"""The truth of a single part that settles the whole."""
+"""The truth value of a single part that decides the whole."""
 
 _CALLS = 300
-"""Most calls inside each other for one condition: files are nested at most 200 deep."""
+"""Most nested calls for one condition, because brackets are nested at most 200 deep."""
 
 
 @dataclass
 class _Stratum:
-    """Derived facts of one stratum that questions have come to, while they are being settled."""
+    """The derived facts of one stratum while their truth is being decided."""
 
     true: dict[Fact, bool] = field(default_factory=dict)
-    """Each with what is known so far; False may still become True."""
+    """The truth of each fact as far as it is known; False may still become True."""
     waiting: list[Fact] = field(default_factory=list)
-    """To be looked at (again)."""
+    """Facts to be examined, some of them again."""
     askers: defaultdict[Fact, set[Fact]] = field(default_factory=lambda: defaultdict(set))
-    """The facts that need looking at again if one turns out true."""
+    """By fact, the facts that must be examined again if it turns out true."""
     asker: Fact | None = None
-    """The fact being looked at."""
+    """The fact that is being examined."""
 
 
 @contextlib.contextmanager
-def room_for_calls(problem: Problem) -> Iterator[None]:
-    """Let questions about states of this problem nest as deep as its conditions and strata ask."""
+def allow_nested_calls(problem: Problem) -> Iterator[None]:
+    """Raise the recursion limit so that conditions and strata of a problem can nest calls."""
     before = sys.getrecursionlimit()
-    calls = _CALLS * (2 + max(problem.levels.values(), default=0))
+    calls = _CALLS * (2 + max(problem.strata.values(), default=0))
     sys.setrecursionlimit(max(before, calls))
     try:
         yield
@@ -47,20 +55,20 @@ def room_for_calls(problem: Problem) -> Iterator[None]:
 
 
 class State:
-    """The facts that hold. Derived ones are found out as they are asked for."""
+    """The facts that hold. The truth of a derived fact is decided when a condition needs it."""
 
     def __init__(self, problem: Problem, facts: Iterable[Fact]) -> None:
         self.problem = problem
         self.facts = Facts(facts)
-        """What holds, derived facts left out."""
+        """The facts that hold, without derived ones."""
         self._settled: dict[Fact, bool] = {}
         self._open: dict[int, _Stratum] = {}
 
     def holds(self, condition: Expression, binding: Binding) -> bool:
-        """Whether a condition is true with these objects for its free variables."""
+        """Return whether a condition is true with these objects for its free variables."""
         word = condition[0] if condition else "and"
         if word in DECIDES:
-            for part, inner in self._possible_cases(condition, binding):
+            for part, inner in self._list_possible_cases(condition, binding):
                 if self.holds(part, inner) is DECIDES[word]:
                     return DECIDES[word]
             return not DECIDES[word]
@@ -74,43 +82,45 @@ class State:
         return self._is_derived(fact) if word in self.problem.rules else fact in self.facts
 
     def execute(self, action: Action, binding: Binding) -> None:
-        """Go on to the state after an action: all changes at once, and what is added stays."""
-        changes = list(self._changes(action.effect, binding))
+        """Change this state by an action: all changes at once, and additions win over deletions."""
+        changes = list(self._find_changes(action.effect, binding))
         self.facts.change(changes)
         if any(fact[0] in self.problem.watched for fact, _ in changes):
             self._settled.clear()
 
-    def _changes(self, effect: Expression, binding: Binding) -> Iterator[tuple[Fact, bool]]:
-        """Each fact that an effect changes, and whether it adds it."""
+    def _find_changes(self, effect: Expression, binding: Binding) -> Iterator[tuple[Fact, bool]]:
+        """Yield each fact that an effect changes, and whether it adds the fact."""
         word = effect[0] if effect else "and"
         if word in ("and", "forall"):
-            for part, inner in self._possible_cases(effect, binding):
-                yield from self._changes(part, inner)
+            for part, inner in self._list_possible_cases(effect, binding):
+                yield from self._find_changes(part, inner)
         elif word == "when":
             if self.holds(effect[1], binding):
-                yield from self._changes(effect[2], binding)
+                yield from self._find_changes(effect[2], binding)
         elif word == "not":
             yield ground(effect[1], binding), False
-        elif not increases(effect):
+        elif not find_increases(effect):
             yield ground(effect, binding), True
 
-    def _possible_cases(
+    def _list_possible_cases(
         self, expression: Expression, binding: Binding
     ) -> Iterator[tuple[Expression, Binding]]:
-        """The `cases`, without objects for which an `exists` fails or a `forall` says nothing.
+        """Yield the `list_cases`, without objects that cannot decide a quantifier.
 
-        This only saves time, on problems of a thousand objects a thousandfold.
+        These are objects for which the condition of an `exists` fails, or for which a `forall` with
+        `imply` or `when` demands nothing. Problems of a thousand objects become a thousand times
+        faster in this way.
         """
         if expression[:1] in (["forall"], ["exists"]):
             word, ranges, body = expression
             if word == "exists":
-                expression = [word, self._narrowed(ranges, body, binding), body]
+                expression = [word, self._narrow(ranges, body, binding), body]
             elif body[:1] in (["imply"], ["when"]):
-                expression = [word, self._narrowed(ranges, body[1], binding), body]
-        return cases(expression, binding)
+                expression = [word, self._narrow(ranges, body[1], binding), body]
+        return list_cases(expression, binding)
 
-    def _narrowed(self, ranges: Range, needed: Expression, binding: Binding) -> Range:
-        """The ranges without objects for which one of the atoms in `needed` has no fact."""
+    def _narrow(self, ranges: Ranges, needed: Expression, binding: Binding) -> Ranges:
+        """Return the ranges without objects for which some atom in `needed` has no fact."""
         found = dict(ranges)
         for atom in needed[1:] if needed[:1] == ["and"] else [needed]:
             if not atom or atom[0] in self.problem.rules or atom[0] not in self.problem.predicates:
@@ -127,16 +137,15 @@ class State:
         return found
 
     def _is_derived(self, fact: Fact) -> bool:
-        """Whether the rules make a fact true.
+        """Return whether the rules make a fact true.
 
-        The first question about a stratum settles it. Questions that come up meanwhile about the
-        same stratum are answered with what is known so far, and those who ask are looked at again
-        when more is known. An early False makes nothing true, as a stratum negates none of its
-        own facts.
+        The first question about a stratum decides it. Meanwhile, a question about another fact of
+        the stratum gets the truth known so far. The fact that asks is examined again when more is
+        known. A premature False makes no fact true, because a stratum negates none of its facts.
         """
         if fact in self._settled:
             return self._settled[fact]
-        level = self.problem.levels[fact[0]]
+        level = self.problem.strata[fact[0]]
         if level in self._open:
             return self._ask(self._open[level], fact)
         stratum = self._open[level] = _Stratum()
@@ -159,7 +168,7 @@ class State:
         return stratum.true[fact]
 
     def _follows(self, fact: Fact) -> bool:
-        """Whether a rule makes a fact true now."""
+        """Return whether some rule makes a fact true, as far as is known."""
         for rule in self.problem.rules[fact[0]]:
             if fits(self.problem, rule.parameters, fact[1:]):
                 names = (name for name, _ in rule.parameters)
@@ -168,8 +177,8 @@ class State:
         return False
 
 
-def cases(expression: Expression, binding: Binding) -> Iterator[tuple[Expression, Binding]]:
-    """The parts of an `and` or `or`, or the body of a quantifier for all objects."""
+def list_cases(expression: Expression, binding: Binding) -> Iterator[tuple[Expression, Binding]]:
+    """Yield the parts of an `and` or `or`, or the body of a quantifier for all objects."""
     if expression[:1] in (["forall"], ["exists"]):
         _, ranges, body = expression
         for objects in product(*ranges.values()):
@@ -180,22 +189,22 @@ def cases(expression: Expression, binding: Binding) -> Iterator[tuple[Expression
 
 
 def ground(atom: Expression, binding: Binding) -> Fact:
-    """An atom or a function with objects for its variables."""
+    """Replace the variables of an atom or a function by objects."""
     return tuple(binding.get(word, word) for word in atom)
 
 
 def fits(problem: Problem, parameters: Typed, objects: Iterable[str]) -> bool:
-    """Whether each object is of a type that its parameter takes."""
+    """Return whether each object has a type that its parameter accepts."""
     pairs = zip(parameters, objects, strict=True)
     return all(problem.objects[name] & types for (_, types), name in pairs)
 
 
 def cost(problem: Problem, action: Action, binding: Binding) -> float | None:
-    """What an action adds to the cost of a plan; None if `:init` gives a function no value."""
+    """Return what an action adds to a plan's cost, or None if `:init` gives a function no value."""
     if not problem.has_costs:
         return 1.0
     total = 0.0
-    for amount in increases(action.effect):
+    for amount in find_increases(action.effect):
         value = (
             problem.values.get(ground(amount, binding))
             if isinstance(amount, list)
