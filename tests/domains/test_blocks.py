@@ -54,7 +54,9 @@ def test_mean_number_of_towers_of_20_blocks():
 
 def test_counts_of_reachable_states():
     """Published counts of the four-action domain."""
-    counts = [blocks.reachable_states(blocks.generate(Random(0), blocks=n), 0) for n in range(2, 9)]
+    counts = [
+        blocks.count_reachable_states(blocks.generate(Random(0), blocks=n), 0) for n in range(2, 9)
+    ]
     assert counts == [5, 22, 125, 866, 7057, 65990, 695417]
     assert all(low < high for low, high in pairwise(counts))
 

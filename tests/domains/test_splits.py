@@ -135,7 +135,7 @@ def test_no_instance_is_in_two_splits(name):
 @pytest.mark.parametrize("name", LIMITED)
 def test_l_variants_drop_large_training_instances_only(name):
     plain = name.removesuffix("-l")
-    count = splits.DOMAINS[name].reachable_states
+    count = splits.DOMAINS[name].count_reachable_states
     assert count is not None
     for cutoff in (100, 10_000):
         kept = list(splits.instances(name, "train", max_states=cutoff))
@@ -194,7 +194,7 @@ def test_written_files_load(name, tmp_path):
     domain = load_domain(tmp_path / "domain.pddl")
     task = load_task(domain, paths[0])
     assert not task.initial_state.satisfies(task.goal)
-    assert task.applicable_actions(task.initial_state)[0].native is not None
+    assert task.applicable_actions(task.initial_state)[0].library_action is not None
 
 
 def test_writing_again_neither_replaces_nor_mixes(tmp_path):

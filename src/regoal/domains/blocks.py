@@ -11,10 +11,11 @@ Towers = tuple[tuple[str, ...], ...]
 
 
 def generate(rng: Random, *, blocks: int, single_tower_goal: bool = False) -> Instance:
-    """Two independent uniform states; the goal is the `on` atoms of the second.
+    """Generate a problem from two independent uniform states; the second gives the goal.
 
-    With `single_tower_goal` the goal is one tower of all blocks in a uniform order. States are
-    drawn again until the goal has an atom that does not hold initially. Needs two blocks.
+    The goal has the `on` atoms of the second state. With `single_tower_goal` it is one tower of all
+    blocks in a uniform order. States are drawn again until the goal has an atom that does not hold
+    initially. Raises `ValueError` for fewer than two blocks.
     """
     require(blocks > 1, f"blocks must be at least 2, got {blocks}")
     names = numbered("b", blocks)
@@ -23,20 +24,22 @@ def generate(rng: Random, *, blocks: int, single_tower_goal: bool = False) -> In
         end = (
             (tuple(rng.sample(names, blocks)),) if single_tower_goal else random_towers(rng, names)
         )
-        goal = _on_atoms(end)
-        if not set(goal) <= set(_on_atoms(init)):
+        goal = _list_on_atoms(end)
+        if not set(goal) <= set(_list_on_atoms(init)):
             kind = "tower" if single_tower_goal else "blocks"
-            return Instance(f"{kind}-{blocks}", "blocks", (("", names),), _state_atoms(init), goal)
+            return Instance(
+                f"{kind}-{blocks}", "blocks", (("", names),), _list_state_atoms(init), goal
+            )
 
 
 def random_towers(rng: Random, names: tuple[str, ...]) -> Towers:
-    """A state drawn uniformly from all states of these blocks with an empty arm.
+    """Draw a state uniformly from all states of these blocks with an empty arm.
 
-    Slaney and Thiébaux, "Blocks World revisited" (Artificial Intelligence 125, 2001): start with
-    every block a floating tower; put one after the other on the table or on another tower, each
-    with probability proportional to the number of states it can still lead to.
+    Source: Slaney and Thiébaux, "Blocks World revisited" (Artificial Intelligence 125, 2001). Every
+    block begins as a floating tower. Floating towers are put one by one on the table or on another
+    tower. Each choice has a probability proportional to the number of states it can lead to.
     """
-    completions = _completions(len(names))
+    completions = _count_completions(len(names))
     floating = [[name] for name in names]
     rooted: list[list[str]] = []
     while floating:
@@ -51,19 +54,19 @@ def random_towers(rng: Random, names: tuple[str, ...]) -> Towers:
     return tuple(map(tuple, rooted))
 
 
-def reachable_states(instance: Instance, limit: int) -> int:
-    """How many states can be reached: all with an empty arm, and all with one block held.
+def count_reachable_states(instance: Instance, limit: int) -> int:
+    """Count the reachable states: all with an empty arm, and all with one block held.
 
-    Exact, whatever the `limit`.
+    The count is exact and ignores `limit`.
     """
     del limit
     n = len(instance.of_type(""))
-    return _completions(n)[n][0] + n * _completions(n)[n - 1][0]
+    return _count_completions(n)[n][0] + n * _count_completions(n)[n - 1][0]
 
 
 @cache
-def _completions(n: int) -> list[list[int]]:
-    """`[m][k]`: the states that m floating and k rooted towers can become, for m + k up to n + 1.
+def _count_completions(n: int) -> list[list[int]]:
+    """Count the states `[m][k]` that m floating and k rooted towers can become, m + k <= n + 1.
 
     The first floating tower goes on the table, or on one of the other m - 1 + k towers.
     """
@@ -74,16 +77,16 @@ def _completions(n: int) -> list[list[int]]:
     return table
 
 
-def _on_atoms(towers: Towers) -> tuple[Atom, ...]:
+def _list_on_atoms(towers: Towers) -> tuple[Atom, ...]:
     pairs = ((above, below) for t in towers for below, above in pairwise(t))
-    return tuple(sorted((("on", *pair) for pair in pairs), key=_natural))
+    return tuple(sorted((("on", *pair) for pair in pairs), key=_number_blocks))
 
 
-def _state_atoms(towers: Towers) -> tuple[Atom, ...]:
-    table = sorted((("on-table", tower[0]) for tower in towers), key=_natural)
-    clear = sorted((("clear", tower[-1]) for tower in towers), key=_natural)
-    return (("arm-empty",), *table, *_on_atoms(towers), *clear)
+def _list_state_atoms(towers: Towers) -> tuple[Atom, ...]:
+    table = sorted((("on-table", tower[0]) for tower in towers), key=_number_blocks)
+    clear = sorted((("clear", tower[-1]) for tower in towers), key=_number_blocks)
+    return (("arm-empty",), *table, *_list_on_atoms(towers), *clear)
 
 
-def _natural(atom: Atom) -> tuple[int, ...]:
+def _number_blocks(atom: Atom) -> tuple[int, ...]:
     return tuple(int(name[1:]) for name in atom[1:])

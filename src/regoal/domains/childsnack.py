@@ -1,4 +1,4 @@
-"""Childsnack: make sandwiches and serve them; the allergy-free variant has a gluten ratio of 0."""
+"""Childsnack: make sandwiches and serve them; in the allergy-free variant no child is allergic."""
 
 from random import Random
 
@@ -8,9 +8,9 @@ TABLES = numbered("table", 3)
 
 
 def generate(rng: Random, *, children: int, gluten_ratio: float = 0.0) -> Instance:
-    """One tray, three tables, exactly as many portions and sandwiches as children.
+    """Generate a problem with one tray, three tables, and as many portions as children.
 
-    The share `gluten_ratio` of children (rounded down) has an allergy, and as many bread and
+    The share `gluten_ratio` of children (rounded down) has an allergy. Equally many bread and
     content portions are free of gluten. Every child waits at a uniform table.
     """
     require(children > 0, f"children must be at least 1, got {children}")
@@ -22,8 +22,8 @@ def generate(rng: Random, *, children: int, gluten_ratio: float = 0.0) -> Instan
     init: list[Atom] = [("at", "tray1", "kitchen")]
     init += [("at_kitchen_bread", bread) for bread in breads]
     init += [("at_kitchen_content", content) for content in contents]
-    init += [("no_gluten_bread", bread) for bread in _chosen(rng, breads, special)]
-    init += [("no_gluten_content", content) for content in _chosen(rng, contents, special)]
+    init += [("no_gluten_bread", bread) for bread in _choose(rng, breads, special)]
+    init += [("no_gluten_content", content) for content in _choose(rng, contents, special)]
     init += [("allergic_gluten" if kid in allergic else "not_allergic_gluten", kid) for kid in kids]
     init += [("waiting", kid, rng.choice(TABLES)) for kid in kids]
     init += [("notexist", sandwich) for sandwich in sandwiches]
@@ -39,7 +39,7 @@ def generate(rng: Random, *, children: int, gluten_ratio: float = 0.0) -> Instan
     return Instance(f"childsnack-{children}-{special}", "child-snack", objects, tuple(init), goal)
 
 
-def _chosen(rng: Random, names: tuple[str, ...], count: int) -> list[str]:
-    """A uniform subset of `names`, in their order."""
+def _choose(rng: Random, names: tuple[str, ...], count: int) -> list[str]:
+    """Draw a uniform subset of `names`, in their order."""
     chosen = frozenset(rng.sample(names, count))
     return [name for name in names if name in chosen]

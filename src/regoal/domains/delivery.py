@@ -7,9 +7,9 @@ from regoal.domains.instance import Atom, Instance, numbered, require
 
 
 def generate(rng: Random, *, side: int, packages: int) -> Instance:
-    """Truck, packages and the shared target on uniform cells, which may coincide.
+    """Generate a problem with truck, packages and the shared target on uniform cells.
 
-    Cells are drawn again while every package already lies on the target.
+    Cells may coincide. They are drawn again while every package already lies on the target.
     """
     require(side > 1, f"side must be at least 2, got {side}")
     require(packages > 0, f"packages must be at least 1, got {packages}")

@@ -1,4 +1,4 @@
-"""Square grids: cells, their names, who is next to whom, and how far."""
+"""Square grids: cells, their names, their neighbours and distances."""
 
 from collections import deque
 from collections.abc import Collection, Iterable, Mapping
@@ -12,7 +12,7 @@ Links = Mapping[Cell, Collection[Cell]]
 
 
 def grid(side: int, without: Collection[Cell] = ()) -> dict[Cell, list[Cell]]:
-    """The 4-neighbour grid of `side` x `side` cells, row by row; cells in `without` are walls."""
+    """Return the 4-neighbour grid of `side` x `side` cells; cells in `without` are walls."""
     inside = [(row, col) for row in range(side) for col in range(side)]
     free = dict.fromkeys(cell for cell in inside if cell not in without)
     return {
@@ -26,24 +26,24 @@ def grid(side: int, without: Collection[Cell] = ()) -> dict[Cell, list[Cell]]:
 
 
 def cell_name(cell: Cell) -> str:
-    """The name in PDDL, e.g. `c_0_12`."""
+    """Return the cell's name in PDDL, e.g. `c_0_12`."""
     return f"c_{cell[0]}_{cell[1]}"
 
 
 def cell_names(cells: Iterable[Cell]) -> tuple[str, ...]:
-    """The names of several cells, in their order."""
+    """Return the names of several cells, in their order."""
     return tuple(map(cell_name, cells))
 
 
 def link_atoms(predicate: str, links: Links) -> list[Atom]:
-    """One atom for every step from a cell to the next, so both directions of a connection."""
+    """Return one atom for every step between cells, i.e. two for each connection."""
     return [
         (predicate, cell_name(cell), cell_name(other)) for cell in links for other in links[cell]
     ]
 
 
 def distances(links: Links, start: Cell) -> dict[Cell, int]:
-    """Steps from `start` to every cell that can be reached."""
+    """Return the number of steps from `start` to every reachable cell."""
     found = {start: 0}
     queue = deque([start])
     while queue:

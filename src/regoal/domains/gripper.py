@@ -9,7 +9,7 @@ GRIPPERS = ("left", "right")
 
 
 def generate(rng: Random, *, balls: int) -> Instance:
-    """The one instance with this many balls, all in the robot's room; nothing is random."""
+    """Generate the only instance with this many balls, all in the robot's room."""
     del rng
     require(balls > 0, f"balls must be at least 1, got {balls}")
     names = numbered("ball", balls)
@@ -24,10 +24,10 @@ def generate(rng: Random, *, balls: int) -> Instance:
     return Instance(f"gripper-{balls}", "gripper-strips", objects, tuple(init), goal)
 
 
-def reachable_states(instance: Instance, limit: int) -> int:
-    """How many states can be reached: none, one or two balls held, the others in either room.
+def count_reachable_states(instance: Instance, limit: int) -> int:
+    """Count the reachable states: up to two balls held, the others in either room.
 
-    Exact, whatever the `limit`.
+    The count is exact and ignores `limit`.
     """
     del limit
     n = len(instance.goal)

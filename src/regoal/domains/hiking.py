@@ -1,4 +1,4 @@
-"""Hiking: couples walk from place to place, with tents and cars to be brought along."""
+"""Hiking: couples walk from place to place and bring tents and cars along."""
 
 from itertools import pairwise
 from random import Random
@@ -7,12 +7,13 @@ from regoal.domains.instance import Atom, Instance, numbered, require
 
 
 def generate(rng: Random, *, couples: int, locations: int, cars: int = 2) -> Instance:
-    """All people, cars and tents at the first place; as many tents as couples, each up or down.
+    """Generate a problem with all people, cars and tents at the first place.
 
-    Always solvable with two cars or more. For each leg, two people take a car each and a tent
-    ahead, put the tent up, and return in one of the cars; all couples walk; the two go back in
-    the car that waited ahead and fetch the other one. With one car, a chain of three places or
-    more may have no plan, which is not checked.
+    There are as many tents as couples, each up or down. The problem is always solvable with two
+    cars or more. For each leg, two people take a car each and a tent ahead, and put the tent up.
+    They return in one of the cars. Then all couples walk. The two people go back in the car that
+    waited ahead and fetch the other one. With one car, a chain of three places or more may have no
+    plan; this is not checked.
     """
     require(couples > 0, f"couples must be at least 1, got {couples}")
     require(locations > 1, f"locations must be at least 2, got {locations}")

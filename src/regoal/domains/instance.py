@@ -1,4 +1,4 @@
-"""A generated problem as a value, and its PDDL text."""
+"""Generated problems as values, and their PDDL text."""
 
 from dataclasses import dataclass
 
@@ -8,9 +8,9 @@ Atom = tuple[str, ...]
 
 @dataclass(frozen=True)
 class Instance:
-    """One problem of a benchmark domain. Its goal is never empty and never true from the start.
+    """One problem of a benchmark domain.
 
-    `ValueError` otherwise: a problem that is already solved teaches nothing.
+    Raises `ValueError` if the goal is empty or holds initially: such a problem teaches nothing.
     """
 
     name: str
@@ -18,7 +18,7 @@ class Instance:
     domain: str
     """The domain's name in PDDL."""
     objects: tuple[tuple[str, tuple[str, ...]], ...]
-    """(type, names) in the order of the file; the type is empty where the domain has no types."""
+    """(type, names) in the order of the file; the type is empty if the domain has no types."""
     init: tuple[Atom, ...]
     goal: tuple[Atom, ...]
 
@@ -27,11 +27,11 @@ class Instance:
             raise ValueError(f"{self.name}: the goal already holds in the initial state")
 
     def of_type(self, kind: str) -> tuple[str, ...]:
-        """The objects declared with this type, in the order of the file."""
+        """Return the objects declared with this type, in the order of the file."""
         return tuple(name for type_, names in self.objects if type_ == kind for name in names)
 
     def to_pddl(self) -> str:
-        """The problem file: equal instances give equal text."""
+        """Return the text of the problem file; equal instances give equal texts."""
         objects = [
             " ".join(names) + (f" - {kind}" if kind else "")
             for kind, names in self.objects
@@ -41,28 +41,28 @@ class Instance:
             (
                 f"(define (problem {self.name})",
                 f"  (:domain {self.domain})",
-                *_section("(:objects", objects, ")"),
-                *_section("(:init", [_written(atom) for atom in self.init], ")"),
-                *_section("(:goal (and", [_written(atom) for atom in self.goal], "))"),
+                *_format_section("(:objects", objects, ")"),
+                *_format_section("(:init", [_format_atom(atom) for atom in self.init], ")"),
+                *_format_section("(:goal (and", [_format_atom(atom) for atom in self.goal], "))"),
                 ")\n",
             )
         )
 
 
 def numbered(prefix: str, count: int) -> tuple[str, ...]:
-    """The names `prefix1` to `prefix<count>`."""
+    """Return the names `prefix1` to `prefix<count>`."""
     return tuple(f"{prefix}{i}" for i in range(1, count + 1))
 
 
 def require(condition: bool, message: str) -> None:
-    """Raise `ValueError` with `message` unless `condition` holds: sizes no instance can have."""
+    """Raise `ValueError` with `message` if `condition` fails, e.g. for impossible sizes."""
     if not condition:
         raise ValueError(message)
 
 
-def _section(head: str, lines: list[str], end: str) -> list[str]:
+def _format_section(head: str, lines: list[str], end: str) -> list[str]:
     return [f"  {head}", *(f"    {line}" for line in lines), f"  {end}"]
 
 
-def _written(atom: Atom) -> str:
+def _format_atom(atom: Atom) -> str:
     return f"({' '.join(atom)})"

@@ -1,4 +1,4 @@
-"""Maze: find the way between two cells of a perfect maze, far apart."""
+"""Maze: find the way between two distant cells of a perfect maze."""
 
 from random import Random
 
@@ -9,10 +9,10 @@ MOST_MAZES = 1000
 
 
 def generate(rng: Random, *, side: int, nearest: int, farthest: int) -> Instance:
-    """A maze of `side` times `side` cells whose solution has `nearest` to `farthest` steps.
+    """Generate a maze of `side` x `side` cells whose solution has `nearest` to `farthest` steps.
 
-    The start is uniform, the target uniform among the cells at such a distance; where there is
-    none, another maze is drawn. `ValueError` if many mazes have no such pair of cells.
+    The start is uniform. The target is uniform among the cells at such a distance. If there is
+    none, another maze is drawn. Raises `ValueError` if many mazes have no such pair of cells.
     """
     require(side > 1, f"side must be at least 2, got {side}")
     require(0 < nearest <= farthest, f"no distance lies from {nearest} to {farthest}")
@@ -33,7 +33,10 @@ def generate(rng: Random, *, side: int, nearest: int, farthest: int) -> Instance
 
 
 def perfect_maze(rng: Random, side: int) -> dict[Cell, list[Cell]]:
-    """A spanning tree of the grid from a random depth-first walk: one way between any two cells."""
+    """Draw a spanning tree of the grid by a random depth-first walk.
+
+    It has exactly one way between any two cells.
+    """
     neighbours = grid(side)
     links: dict[Cell, list[Cell]] = {cell: [] for cell in neighbours}
     path = [rng.choice(tuple(neighbours))]

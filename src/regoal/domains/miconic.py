@@ -7,7 +7,7 @@ from regoal.domains.instance import Atom, Instance, require
 
 
 def generate(rng: Random, *, people: int, floors: int) -> Instance:
-    """Uniform origins, destinations uniform among the other floors, the lift on the lowest."""
+    """Generate uniform origins and, on other floors, uniform destinations; the lift is at f0."""
     require(people > 0, f"people must be at least 1, got {people}")
     require(floors > 1, f"floors must be at least 2, got {floors}")
     passengers = tuple(f"p{i}" for i in range(people))
@@ -22,10 +22,10 @@ def generate(rng: Random, *, people: int, floors: int) -> Instance:
     return Instance(f"miconic-{people}-{floors}", "miconic", objects, tuple(init), goal)
 
 
-def reachable_states(instance: Instance, limit: int) -> int:
-    """How many states can be reached: every passenger waits, rides or is served, on every floor.
+def count_reachable_states(instance: Instance, limit: int) -> int:
+    """Count the reachable states: each passenger waits, rides or is served, the lift on any floor.
 
-    Exact, whatever the `limit`.
+    The count is exact and ignores `limit`.
     """
     del limit
     statuses = 3

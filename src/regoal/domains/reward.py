@@ -9,10 +9,10 @@ START: Cell = (0, 0)
 
 
 def generate(rng: Random, *, side: int, rewards: int) -> Instance:
-    """A corner start, fewer blocked cells than `side`, rewards on other uniform free cells.
+    """Generate a grid with the start in a corner and rewards on uniform free cells.
 
-    The number of blocked cells is uniform from 0 to `side` - 1. Everything is drawn again until
-    every reward can be reached.
+    The number of blocked cells is uniform from 0 to `side` - 1. Cells are drawn again until every
+    reward is reachable.
     """
     require(
         0 < rewards < side * side,
@@ -37,10 +37,10 @@ def generate(rng: Random, *, side: int, rewards: int) -> Instance:
     return Instance(f"reward-{side}-{rewards}", "reward-strips", objects, tuple(init), goal)
 
 
-def reachable_states(instance: Instance, limit: int) -> int:
-    """How many states can be reached: any subset of rewards picked, on any cell that is reached.
+def count_reachable_states(instance: Instance, limit: int) -> int:
+    """Count the reachable states: any set of picked rewards, on any reachable cell.
 
-    Exact, whatever the `limit`.
+    The count is exact and ignores `limit`.
     """
     del limit
     unblocked = {atom[1] for atom in instance.init if atom[0] == "unblocked"}

@@ -9,10 +9,10 @@ from regoal.domains.instance import Atom, Instance, numbered, require
 def generate(
     rng: Random, *, nuts: int, longest_path: int = 40, spare_spanners: int = 3
 ) -> Instance:
-    """The path has 1 to `longest_path` locations (uniform) between the shed and the gate.
+    """Generate a path of 1 to `longest_path` locations (uniform) between the shed and the gate.
 
-    Every spanner lies on a uniform location of these, all nuts are at the gate, and there are
-    `spare_spanners` more spanners than nuts.
+    Every spanner lies on one of these locations, drawn uniformly. All nuts are at the gate. There
+    are `spare_spanners` more spanners than nuts.
     """
     require(nuts > 0, f"nuts must be at least 1, got {nuts}")
     require(longest_path > 0, f"longest_path must be at least 1, got {longest_path}")

@@ -1,4 +1,4 @@
-"""The benchmark's train, validation and test sets: which sizes, how many, how they are drawn.
+"""The benchmark's training, validation and test sets: their sizes, counts and generators.
 
 The size ranges are the paper's Table 1. `docs/reference/domains.md` lists what the paper leaves
 open.
@@ -28,25 +28,25 @@ from regoal.domains.instance import Instance
 from regoal.errors import UsageError
 from regoal.system.files import write_text_atomically
 
-Range = tuple[int, int]
-"""Lowest and highest value of a size, both included."""
+SizeRange = tuple[int, int]
+"""The lowest and highest value of a size, both included."""
 
 
 @dataclass(frozen=True)
 class Split:
-    """How many instances, and the ranges of their sizes."""
+    """A set of instances: their number, and the ranges of their sizes."""
 
     count: int
-    sizes: Mapping[str, Range]
+    sizes: Mapping[str, SizeRange]
     fixed: Mapping[str, float] = field(default_factory=dict)
-    """Arguments of the generator that are the same for every instance of the split."""
+    """Arguments of the generator that are equal for all instances of the split."""
 
     def draw(self) -> Iterator[dict[str, int]]:
-        """The sizes of instance 0, 1, 2, ... without end, evenly distributed.
+        """Yield the sizes of instance 0, 1, 2, ... without end, evenly distributed.
 
         Instance i takes value i modulo the length of each range ("even distribution", Table 1).
-        Ranges of equal length so scale together. Of ranges of different lengths, the second moves
-        on by one after each common period, so that every pair of sizes occurs.
+        Ranges of equal length therefore grow together. If lengths differ, the second range is
+        shifted by one after each common period, so that every pair of sizes occurs.
         """
         lengths = [high - low + 1 for low, high in self.sizes.values()]
         period = math.lcm(*lengths)
@@ -65,15 +65,15 @@ class DomainEntry:
     """One row of the benchmark."""
 
     pddl: str
-    """Stem of the domain file in `pddl/`."""
+    """The stem of the domain file in `pddl/`."""
     generate: Callable[..., Instance]
     splits: Mapping[str, Split]
     has_instance: Callable[[Mapping[str, int]], bool] = lambda sizes: True
-    """Whether there is an instance of these sizes; split positions without one are passed over."""
-    reachable_states: Callable[[Instance, int], int] | None = None
-    """The number of reachable states, or any number above the limit given if it exceeds that."""
+    """Whether there is an instance of these sizes; a split skips sizes without one."""
+    count_reachable_states: Callable[[Instance, int], int] | None = None
+    """Counts the reachable states; above the given limit, it may return any larger number."""
     expandable_training: bool = False
-    """A row with suffix -l: training instances too large to be fully expanded are left out."""
+    """Whether training instances too large for full expansion are omitted (rows with suffix -l)."""
 
 
 TEST_COUNT = 100
@@ -82,13 +82,13 @@ DEFAULT_MAX_STATES = 10_000
 """Training instances of the -l rows have at most this many reachable states."""
 
 
-def _table_1(
-    train: tuple[int, Mapping[str, Range]],
-    validation: tuple[int, Mapping[str, Range]],
-    test: Mapping[str, Range],
+def _make_splits(
+    train: tuple[int, Mapping[str, SizeRange]],
+    validation: tuple[int, Mapping[str, SizeRange]],
+    test: Mapping[str, SizeRange],
     **fixed: float,
 ) -> dict[str, Split]:
-    """A row of Table 1, as (count, sizes) for training and validation and sizes for the test."""
+    """Make the splits of a row of Table 1: (count, sizes) for train and validation, test sizes."""
     return {
         "train": Split(*train, fixed),
         "validation": Split(*validation, fixed),
@@ -100,14 +100,14 @@ DOMAINS: dict[str, DomainEntry] = {
     "blocks": DomainEntry(
         "blocks",
         blocks.generate,
-        _table_1((65, {"blocks": (2, 14)}), (20, {"blocks": (15, 19)}), {"blocks": (20, 50)})
+        _make_splits((65, {"blocks": (2, 14)}), (20, {"blocks": (15, 19)}), {"blocks": (20, 50)})
         | {"test-tower": Split(TEST_COUNT, {"blocks": (20, 50)}, {"single_tower_goal": True})},
-        reachable_states=blocks.reachable_states,
+        count_reachable_states=blocks.count_reachable_states,
     ),
     "childsnack": DomainEntry(
         "childsnack",
         childsnack.generate,
-        _table_1(
+        _make_splits(
             (30, {"children": (1, 6)}),
             (24, {"children": (7, 12)}),
             {"children": (13, 50)},
@@ -117,7 +117,7 @@ DOMAINS: dict[str, DomainEntry] = {
     "childsnack-af": DomainEntry(
         "childsnack",
         childsnack.generate,
-        _table_1(
+        _make_splits(
             (50, {"children": (1, 10)}),
             (18, {"children": (11, 19)}),
             {"children": (20, 119)},
@@ -127,7 +127,7 @@ DOMAINS: dict[str, DomainEntry] = {
     "delivery": DomainEntry(
         "delivery",
         delivery.generate,
-        _table_1(
+        _make_splits(
             (60, {"side": (2, 5), "packages": (1, 5)}),
             (28, {"side": (6, 9), "packages": (1, 7)}),
             {"side": (10, 25), "packages": (6, 10)},
@@ -136,13 +136,13 @@ DOMAINS: dict[str, DomainEntry] = {
     "gripper": DomainEntry(
         "gripper",
         gripper.generate,
-        _table_1((19, {"balls": (1, 19)}), (10, {"balls": (20, 29)}), {"balls": (30, 129)}),
-        reachable_states=gripper.reachable_states,
+        _make_splits((19, {"balls": (1, 19)}), (10, {"balls": (20, 29)}), {"balls": (30, 129)}),
+        count_reachable_states=gripper.count_reachable_states,
     ),
     "hiking": DomainEntry(
         "hiking",
         hiking.generate,
-        _table_1(
+        _make_splits(
             (54, {"couples": (1, 6), "locations": (1, 4)}),
             (20, {"couples": (6, 10), "locations": (2, 5)}),
             {"couples": (10, 26), "locations": (5, 7)},
@@ -153,41 +153,41 @@ DOMAINS: dict[str, DomainEntry] = {
     "miconic": DomainEntry(
         "miconic",
         miconic.generate,
-        _table_1(
+        _make_splits(
             (95, {"people": (1, 19), "floors": (2, 20)}),
             (20, {"people": (20, 29), "floors": (21, 30)}),
             {"people": (30, 80), "floors": (31, 81)},
         ),
-        reachable_states=miconic.reachable_states,
+        count_reachable_states=miconic.count_reachable_states,
     ),
     "reward": DomainEntry(
         "reward",
         reward.generate,
-        _table_1(
+        _make_splits(
             (73, {"side": (2, 12), "rewards": (1, 7)}),
             (18, {"side": (13, 15), "rewards": (8, 13)}),
             {"side": (16, 29), "rewards": (8, 14)},
         ),
-        # The smallest grid has three cells beside the start.
+        # The smallest grid has three cells besides the start.
         has_instance=lambda sizes: sizes["rewards"] < sizes["side"] ** 2,
-        reachable_states=reward.reachable_states,
+        count_reachable_states=reward.count_reachable_states,
     ),
     "spanner": DomainEntry(
         "spanner",
         spanner.generate,
-        _table_1((70, {"nuts": (1, 14)}), (20, {"nuts": (15, 24)}), {"nuts": (25, 50)}),
+        _make_splits((70, {"nuts": (1, 14)}), (20, {"nuts": (15, 24)}), {"nuts": (25, 50)}),
     ),
     "visitall": DomainEntry(
         "visitall",
         visitall.generate,
-        _table_1((55, {"side": (2, 12)}), (21, {"side": (13, 15)}), {"side": (16, 30)})
+        _make_splits((55, {"side": (2, 12)}), (21, {"side": (13, 15)}), {"side": (16, 30)})
         | {"test-full": Split(TEST_COUNT, {"side": (16, 30)}, {"goal_ratio": 1.0})},
-        reachable_states=visitall.reachable_states,
+        count_reachable_states=visitall.count_reachable_states,
     ),
     "maze": DomainEntry(
         "maze",
         maze.generate,
-        _table_1(
+        _make_splits(
             (50, {"side": (13, 13)}),
             (20, {"side": (13, 13)}),
             {"side": (13, 13)},
@@ -207,26 +207,26 @@ DOMAINS |= {
 def instances(
     domain: str, split: str, seed: int = 0, *, max_states: int = DEFAULT_MAX_STATES
 ) -> Iterator[Instance]:
-    """The whole split in order; the same arguments give the same instances everywhere.
+    """Yield the whole split in order; equal arguments give equal instances on every machine.
 
-    A domain with suffix -l has the plain domain's sets, its training set without the instances
-    that have more than `max_states` reachable states. Raises `UsageError` for an unknown domain
-    or split, at once.
+    A domain with suffix -l has the sets of the domain without it. Only its training set omits
+    instances with more than `max_states` reachable states. Raises `UsageError` immediately if the
+    domain or split is unknown.
     """
-    entry = _entry(domain)
+    entry = _find_entry(domain)
     if split not in entry.splits:
         raise UsageError(
             f"Domain {domain} has no split {split!r}. Choose one of: {', '.join(entry.splits)}."
         )
-    found = _drawn(entry, domain.removesuffix("-l"), split, seed)
-    if entry.expandable_training and split == "train" and (size := entry.reachable_states):
+    found = _draw_instances(entry, domain.removesuffix("-l"), split, seed)
+    if entry.expandable_training and split == "train" and (size := entry.count_reachable_states):
         found = (instance for instance in found if size(instance, max_states) <= max_states)
     return found
 
 
 def domain_pddl(domain: str) -> str:
-    """The text of the domain file. Raises `UsageError` for an unknown domain."""
-    path = files("regoal.domains") / "pddl" / f"{_entry(domain).pddl}.pddl"
+    """Return the text of the domain file. Raises `UsageError` if the domain is unknown."""
+    path = files("regoal.domains") / "pddl" / f"{_find_entry(domain).pddl}.pddl"
     return path.read_text(encoding="utf-8")
 
 
@@ -235,10 +235,10 @@ def write_split(
 ) -> list[Path]:
     """Write `domain.pddl` and the problems p001.pddl, p002.pddl, ... into the folder `out`.
 
-    Returns the problem files in order; `max_states` is as in `instances`. Raises `UsageError` for
-    an unknown domain or split, where no problem is small enough, and where `out` already holds PDDL
-    files that are not of this very set: they would join the split, or be replaced. Capital letters,
-    as in Blocks-L, are read as small ones.
+    Returns the problem files in order. `max_states` is as in `instances`. The case of `domain` does
+    not matter. Raises `UsageError` if the domain or split is unknown, or if no problem is small
+    enough. Also raises it if `out` already holds PDDL files that differ from this set. They would
+    otherwise join the split or be replaced.
     """
     domain = domain.lower()
     drawn = instances(domain, split, seed, max_states=max_states)
@@ -261,22 +261,22 @@ def write_split(
 
 
 def _is_other(path: Path, texts: Mapping[str, str]) -> bool:
-    """Whether a file is not one of these."""
+    """Return whether a file is not one of these texts."""
     return path.name not in texts or path.read_bytes() != texts[path.name].encode("utf-8")
 
 
-def _entry(domain: str) -> DomainEntry:
+def _find_entry(domain: str) -> DomainEntry:
     if domain not in DOMAINS:
         raise UsageError(f"Unknown domain {domain!r}. Choose one of: {', '.join(DOMAINS)}.")
     return DOMAINS[domain]
 
 
-def _drawn(entry: DomainEntry, domain: str, split: str, seed: int) -> Iterator[Instance]:
+def _draw_instances(entry: DomainEntry, domain: str, split: str, seed: int) -> Iterator[Instance]:
     chosen = entry.splits[split]
     possible = filter(entry.has_instance, chosen.draw())
     for i, sizes in enumerate(islice(possible, chosen.count), start=1):
-        # A stream of its own for each instance: no other instance shifts it. The seed is a
-        # string because Random hashes strings with SHA-512, the same in every process.
+        # Each instance has a separate random stream, which no other instance can shift. The seed
+        # is a string because Random hashes strings with SHA-512, equally in every process.
         rng = Random(f"{domain} {split} {seed} {i}")
         instance = entry.generate(rng, **sizes, **chosen.fixed)
         yield replace(instance, name=f"{instance.name}-p{i:03}")

@@ -7,9 +7,10 @@ from regoal.domains.instance import Atom, Instance, require
 
 
 def generate(rng: Random, *, side: int, goal_ratio: float = 0.5) -> Instance:
-    """A grid without holes and a uniform start; every other cell is a goal with `goal_ratio`.
+    """Generate a full grid with a uniform start and random goal cells.
 
-    The start cell is visited, and part of the goal. Goals are drawn again while no other cell is.
+    Every other cell is a goal with probability `goal_ratio`. The start is visited and belongs to
+    the goal. Goals are drawn again while no other cell is a goal.
     """
     require(side > 1, f"side must be at least 2, got {side}")
     require(0.0 < goal_ratio <= 1.0, f"goal_ratio must lie in (0, 1], got {goal_ratio}")
@@ -25,8 +26,8 @@ def generate(rng: Random, *, side: int, goal_ratio: float = 0.5) -> Instance:
     return Instance(f"visitall-{side}", "grid-visit-all", objects, tuple(init), goal)
 
 
-def reachable_states(instance: Instance, limit: int) -> int:
-    """How many states can be reached, by exploring them; it stops soon after `limit` of them."""
+def count_reachable_states(instance: Instance, limit: int) -> int:
+    """Count the reachable states by exploring them; stop soon after `limit` states."""
     bit = {name: 1 << i for i, name in enumerate(instance.of_type("place"))}
     steps: dict[str, list[str]] = {name: [] for name in bit}
     for atom in instance.init:
