@@ -34,7 +34,7 @@ class Goal:
 
     @classmethod
     def of_literals(cls, literals: Iterable[tuple[Atom, bool]]) -> "Goal":
-        """The goal with these literals (atom, positive), in any order."""
+        """Return the goal with these literals (atom, positive), in any order."""
         chosen = list(literals)
         return cls.of((a for a, sign in chosen if sign), (a for a, sign in chosen if not sign))
 
