@@ -228,7 +228,7 @@ def _read_action(section: Bracket, symbols: Symbols) -> PddlAction:
         parameters,
         precondition,
         tuple(effect for effect in found if isinstance(effect, Effect)),
-        tuple(read_cost(form, after) for form in found if isinstance(form, Bracket)),
+        tuple(read_cost(increase, after) for increase in found if isinstance(increase, Bracket)),
     )
 
 

@@ -200,10 +200,10 @@ def read_define(path: Path, kind: str) -> tuple[Word, tuple[Bracket, ...], str]:
     """
     text = read_text(path)
     with name_file(path):
-        forms = parse(text)
-        if not forms:
+        brackets = parse(text)
+        if not brackets:
             raise bad(1, f"the file is empty; a {kind} begins with (define ({kind} NAME).")
-        define = forms[0]
+        define = brackets[0]
         items = define.items
         if head(define) != "define" or len(items) < 2:  # noqa: PLR2004
             raise bad(define, f"this is no PDDL {kind}: it must begin with (define ({kind} NAME).")
@@ -213,10 +213,10 @@ def read_define(path: Path, kind: str) -> tuple[Word, tuple[Bracket, ...], str]:
         title = items[1].items if isinstance(items[1], Bracket) else ()
         if head(items[1]) != kind or len(title) != 2 or not isinstance(title[1], Word):  # noqa: PLR2004
             raise bad(items[1], f"expected ({kind} NAME) here, not {show(items[1])}.")
-        if len(forms) > 1:
+        if len(brackets) > 1:
             raise bad(
-                forms[1],
-                f"{show(forms[1])} follows after the last bracket of the {kind}; "
+                brackets[1],
+                f"{show(brackets[1])} follows after the last bracket of the {kind}; "
                 "a file holds one domain or one problem, and a ')' too many ends it early.",
             )
         return title[1], tuple(_require_section(node) for node in items[2:]), text
