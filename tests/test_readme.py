@@ -8,6 +8,7 @@ import pytest
 
 from regoal import cli, commands, errors
 from regoal.networks.policy_file import shipped_policies
+from tools import readme_table
 
 README = Path(__file__).parent.parent / "README.md"
 KEPT = 2
@@ -53,20 +54,36 @@ def keep_few(problems):
         surplus.unlink()
 
 
+@pytest.mark.usefixtures("problems_of_the_tour")
+def test_the_python_example_runs(capsys):
+    (example,) = re.findall(r"```python\n(.*?)```", readme(), flags=re.DOTALL)
+    exec(compile(example, "README.md", "exec"), {})
+    assert capsys.readouterr().out.startswith("[GroundAction(")
+
+
+@pytest.fixture
+def problems_of_the_tour(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for words in tour():
+        if words[0] == "generate":
+            assert cli.run(words) == 0
+
+
 def test_the_table_of_commands_is_complete():
     named = re.findall(r"^\| `regoal (\w+)", readme(), flags=re.MULTILINE)
     assert sorted(named) == sorted(commands.COMMANDS)
 
 
-def test_the_table_of_exit_codes_is_complete():
-    table = readme().split("## Exit codes")[1].split("\n## ")[0]
-    rows = re.findall(r"^\| ([\d, ]+) \|", table, flags=re.MULTILINE)
-    listed = {int(code) for row in rows for code in row.split(",")}
-    defined = {value for name, value in vars(errors).items() if name.startswith("EXIT_")}
-    assert listed == defined | {cli.EXIT_INTERRUPTED, cli.EXIT_TERMINATED}
+def test_the_table_of_results_is_that_of_the_records():
+    coverage = (README.parent / "results" / "coverage.csv").read_text(encoding="utf-8")
+    assert readme_table.with_table(readme(), coverage) == readme()
 
 
-def test_the_places_exist():
-    table = readme().split("## Where things are")[1]
-    for place in re.findall(r"`([a-z_]+(?:/[a-z_.]*)*/)`", table):
-        assert (README.parent / place).is_dir(), place
+def test_it_is_short():
+    text = re.sub(r"```.*?```|^\|.*?$", "", readme(), flags=re.DOTALL | re.MULTILINE)
+    assert len(text.split()) <= 700
+
+
+def test_its_links_lead_somewhere():
+    for target in re.findall(r"\]\(([^)#]+)[^)]*\)", readme()):
+        assert (README.parent / target).exists(), target
