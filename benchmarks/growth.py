@@ -1,10 +1,10 @@
 """How the time of one optimisation step grows with the problem and with the batch.
 
-Run `python -m benchmarks.growth [--out build/growth] [--largest 1000]`: writes a JSON file and a
-figure, in a few minutes. Objects: batches of 8 transitions of one problem with 10 to 1000 objects,
-balls of Gripper or cells of Visitall. Batch: 1 to 256 transitions of Blocks' training problems.
-Both are drawn against the atoms of the online network's input, on axes where a line through the
-origin has slope 1. 30 layers, no target value known before, one thread. Taken is the least
+Run `python -m benchmarks.growth [--out build/growth] [--largest 1000]`. It writes a JSON file and a
+figure in a few minutes. By objects: batches of 8 transitions of one problem with 10 to 1000
+objects, which are balls of Gripper or cells of Visitall. By batch: 1 to 256 transitions of Blocks'
+training problems. Both are drawn against the atoms of the online network's input, on logarithmic
+axes. There are 30 layers, one thread, and no target values known before. The time is the least
 processor time of several steps, which other jobs on the machine hardly change.
 """
 
@@ -31,7 +31,7 @@ from regoal.learning.learner import Learner
 from regoal.learning.replay import Sample
 from regoal.learning.trajectory import Transition
 from regoal.networks.encoder import Encoder
-from regoal.networks.kernels.cpu import kernel as native
+from regoal.networks.kernels.cpu import kernel as cpu_kernel
 from regoal.networks.q_network import QNetwork
 from regoal.networks.relations import relations_of
 from regoal.planning.matching.library_schema import schema_of
@@ -45,8 +45,8 @@ REPEATS = 5
 Point = dict[str, float]
 
 
-def step_time(transitions: Sequence[Transition]) -> Point:
-    """Atoms of the input and processor seconds of one optimisation step on these transitions."""
+def measure_step(transitions: Sequence[Transition]) -> Point:
+    """Measure the input's atoms, and the processor seconds of one optimisation step on it."""
     relations = relations_of(schema_of(transitions[0].state.task.domain))
     encoder, config = Encoder(relations), TrainConfig(layers=LAYERS)
     learner = Learner(QNetwork(relations, config.embedding_size, seed=0), encoder, config)
@@ -54,7 +54,7 @@ def step_time(transitions: Sequence[Transition]) -> Point:
     size = len(transitions)
     sample = Sample(np.arange(size), list(transitions), np.ones(size))
     seconds = []
-    for _ in range(REPEATS + 1):  # the first one encodes and takes memory: left out
+    for _ in range(REPEATS + 1):  # the first one also encodes and allocates: left out
         learner.sync_target()
         start = time.process_time()
         learner.update(sample, LAYERS // 2)
@@ -63,24 +63,24 @@ def step_time(transitions: Sequence[Transition]) -> Point:
         "batch": size,
         "objects": len(transitions[0].state.task.objects),
         "nodes": batch.nodes,
-        "atoms": int(batch.counts.sum()),
+        "atoms": int(batch.atom_counts.sum()),
         "seconds": min(seconds[1:]),
         "slowest": max(seconds[1:]),
     }
 
 
 def by_objects(domain: str, largest: int) -> Iterator[Point]:
-    """One point a problem size: steps of short random walks under the problem's own goal."""
+    """Yield a point for each problem size: steps of short random walks under the problem's goal."""
     for objects in (n for n in OBJECTS if n <= largest):
         with tempfile.TemporaryDirectory() as folder:
-            task = sized_task(domain, objects, Path(folder))
+            task = make_task(domain, objects, Path(folder))
             rng = np.random.default_rng(0)
             steps = [step for _ in range(8) for step in random_walk(task, 20, rng).transitions()]
-            yield step_time([steps[i] for i in rng.integers(len(steps), size=8)])
+            yield measure_step([steps[i] for i in rng.integers(len(steps), size=8)])
 
 
-def sized_task(domain: str, objects: int, folder: Path) -> Task:
-    """A problem with about this many objects."""
+def make_task(domain: str, objects: int, folder: Path) -> Task:
+    """Write and load a problem with about this many objects."""
     if domain == "gripper":
         instance = gripper.generate(Random(0), balls=objects - 4)
     else:
@@ -91,20 +91,20 @@ def sized_task(domain: str, objects: int, folder: Path) -> Task:
 
 
 def by_batch() -> Iterator[Point]:
-    """One point a batch size."""
+    """Yield a point for each batch size."""
     with tempfile.TemporaryDirectory() as folder:
         work = prepare("blocks", Path(folder))
         rng = np.random.default_rng(0)
         for size in BATCHES:
-            yield step_time(draw_batches(work.walks, 1, size, rng)[0])
+            yield measure_step(draw_batches(work.walks, 1, size, rng)[0])
 
 
 def fit(points: Sequence[Point]) -> dict[str, float]:
-    """How the time grows with the atoms, by least squares.
+    """Fit the growth of the time with the atoms, by least squares.
 
-    `power` is the slope on logarithmic axes over the larger half (in small batches what each call
-    costs at all hides the growth); `ms` and `us_an_atom` are the line through all points, `r2` its
-    share of the variance.
+    `power` is the slope on logarithmic axes over the larger half of the points; in smaller batches,
+    the fixed cost of each call hides the growth. `ms` and `us_an_atom` describe the line through
+    all points, and `r2` is its share of the variance.
 
     >>> fit([{"atoms": float(n), "seconds": 0.001 + 2e-6 * n} for n in (1, 10, 10**8, 10**9)])
     {'power': 1.0, 'ms': 1.0, 'us_an_atom': 2.0, 'r2': 1.0}
@@ -119,7 +119,7 @@ def fit(points: Sequence[Point]) -> dict[str, float]:
 
 
 def draw(series: dict[str, list[Point]], out: Path) -> None:
-    """Seconds against atoms, a line a series."""
+    """Draw seconds against atoms, with a line for each series."""
     import matplotlib as mpl
 
     mpl.use("agg")
@@ -144,11 +144,15 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--out", type=Path, default=Path("build/growth"), help="without ending")
-    parser.add_argument("--largest", type=int, default=OBJECTS[-1], help="objects at most")
+    parser.add_argument(
+        "--out", type=Path, default=Path("build/growth"), help="path of the files, without ending"
+    )
+    parser.add_argument(
+        "--largest", type=int, default=OBJECTS[-1], help="most objects of a problem"
+    )
     arguments = parser.parse_args()
     torch.set_num_threads(1)
-    native.use_threads(1)
+    cpu_kernel.use_threads(1)
     series: dict[str, list[Point]] = {}
     record: dict[str, Any] = machine.description() | {"layers": LAYERS, "series": series}
     for name, points in (

@@ -18,7 +18,7 @@ from regoal.learning.replay import Replay, Sample
 from regoal.learning.rollout import rollout
 from regoal.learning.streams import Streams
 from regoal.networks.encoder import Encoder
-from regoal.networks.kernels.cpu import kernel as native
+from regoal.networks.kernels.cpu import kernel as cpu_kernel
 from regoal.networks.q_network import QNetwork
 from regoal.networks.relations import relations_of
 from regoal.planning.goals import Goal
@@ -50,13 +50,15 @@ class Ours:
             self.learner.encoder.batch((t.next_state, t.goal) for t in batch)
 
     def use_threads(self, count: int) -> None:
-        """The kernel's threads, and the processes of greedy execution; torch's own operations are
-        too small for more than one."""
+        """Set the kernel's threads and the processes of greedy execution.
+
+        Torch's own operations stay in one thread, because they are too small for more.
+        """
         torch.set_num_threads(1)
-        native.use_threads(count)
+        cpu_kernel.use_threads(count)
 
     def optimise(self, turn: int) -> Timed:
-        """One `Learner.update`; states are encoded already, as exploration has met them."""
+        """Time one `Learner.update`. Its states are encoded already, as after exploration."""
         transitions = self.work.batches[turn % len(self.work.batches)]
         size = len(transitions)
         sample = Sample(np.arange(size), list(transitions), np.ones(size))
@@ -68,7 +70,7 @@ class Ours:
         return Timed(time.perf_counter() - start, 1)
 
     def explore(self, steps: int) -> Timed:
-        """One rollout; a unit is one action in each trajectory."""
+        """Time one rollout; a unit is one action in each trajectory."""
         start = time.perf_counter()
         trajectories = rollout(
             [self.work.tasks[i] for i in self.work.explored],
@@ -82,20 +84,20 @@ class Ours:
         return Timed(seconds, max(map(len, trajectories)), sum(map(len, trajectories)))
 
     def warm_up_episode(self) -> None:
-        """One whole episode."""
+        """Run one whole episode."""
         next(self.training)
 
     def episode(self) -> Timed:
-        """The next episode of `train`."""
+        """Time the next episode of `train`."""
         start = time.perf_counter()
         stats = next(self.training)
         return Timed(time.perf_counter() - start, 1, stats.transitions)
 
     def greedy(self, steps: int) -> Timed:
-        """`execute` with weights whose Q-values differ, so that the choice is not always the first.
+        """Time `execute` with noise in the weights, so that the first action is not always best.
 
-        A fresh encoder: a test problem's states are met once. Problems are let go when they have
-        ended, and read again before the time begins, as theirs are read before.
+        The encoder is new, because the states of a test problem are met only once. A problem is
+        dropped when it ends. So it is read again before the timing begins, as theirs are.
         """
         network = QNetwork(self.relations, self.config.embedding_size, seed=0)
         noise = torch.randn(network.weights.shape, generator=torch.Generator().manual_seed(0))
@@ -113,7 +115,7 @@ class Ours:
         return Timed(seconds, taken, taken)
 
     def encode(self) -> Timed:
-        """New state objects and a fresh encoder that knows the tasks' fixed part only."""
+        """Time the encoding of new states by an encoder that knows only the tasks' fixed part."""
         encoder = Encoder(self.relations)
         pairs = []
         for i, actions in enumerate(self._actions):
@@ -128,7 +130,7 @@ class Ours:
         return self.encode_again()
 
     def encode_again(self) -> Timed:
-        """The same states; the encoder remembers them now."""
+        """Time the encoding of the states of the last `encode`, which the encoder now remembers."""
         encoder, pairs = self._seen
         size = self.work.batch_size
         start = time.perf_counter()
@@ -137,27 +139,27 @@ class Ours:
         return Timed(time.perf_counter() - start, len(pairs))
 
 
-class Plain(Ours):
-    """The same without kernels: the plain definition of the network."""
+class WithoutKernels(Ours):
+    """regoal without kernels: the network runs by its plain definition."""
 
     def optimise(self, turn: int) -> Timed:
-        """As `Ours.optimise`."""
-        with _definition():
+        """Do what `Ours.optimise` does, without kernels."""
+        with _switch_kernels_off():
             return super().optimise(turn)
 
     def explore(self, steps: int) -> Timed:
-        """As `Ours.explore`."""
-        with _definition():
+        """Do what `Ours.explore` does, without kernels."""
+        with _switch_kernels_off():
             return super().explore(steps)
 
     def greedy(self, steps: int) -> Timed:
-        """As `Ours.greedy`."""
-        with _definition():
+        """Do what `Ours.greedy` does, without kernels."""
+        with _switch_kernels_off():
             return super().greedy(steps)
 
 
 @contextmanager
-def _definition() -> Iterator[None]:
+def _switch_kernels_off() -> Iterator[None]:
     before = os.environ.get("REGOAL_KERNEL")
     os.environ["REGOAL_KERNEL"] = "0"
     try:

@@ -1,8 +1,8 @@
-"""The paper's figures: how each best policy so far does on the test problems when it may cycle.
+"""The paper's figures: test coverage of each best policy so far, without cycle avoidance.
 
-`python -m reproduction.curve RUNS...` runs every policy that a training kept, in its order, on the
-benchmark's test problems without cycle avoidance, and writes `test_curve.jsonl` in the run's
-folder, a line a policy. `regoal report` then draws it.
+`python -m reproduction.curve RUNS...` runs every policy that a training kept on the benchmark's
+test problems. It writes `test_curve.jsonl` into the run's folder, with a line for each policy, in
+the order of training. `regoal report` then draws it.
 """
 
 from functools import partial
@@ -11,7 +11,7 @@ from pathlib import Path
 from regoal.cli import script
 from regoal.evaluation.execution import Visited, execute
 from regoal.evaluation.process_pool import execute_side_by_side, most_processes
-from regoal.networks.kernels.cpu import kernel as native
+from regoal.networks.kernels.cpu import kernel as cpu_kernel
 from regoal.networks.policy_file import load_policy, policy_encoder
 from regoal.planning.task import load_domain, load_task
 from regoal.records.json_lines import JsonObject, append_json_line, as_float
@@ -23,20 +23,20 @@ from reproduction.words import words
 
 
 def main() -> None:
-    """Follow every run at or below the paths given."""
-    native.use_threads(free_threads())
+    """Test the policies of every run at or below the given paths."""
+    cpu_kernel.use_threads(free_threads())
     for folder in find_runs(words(Path, "runs", __doc__)):
         run = load_run(folder)
         problems = test_problems(run.domain, int(as_float(run.config.get("instances_seed", 0))))
         (folder / TEST_CURVE).unlink(missing_ok=True)
         for policy in sorted((folder / KEPT).glob("*")):
-            record = tested(policy, problems)
+            record = run_policy(policy, problems)
             append_json_line(folder / TEST_CURVE, record)
             print(folder, record, flush=True)
 
 
-def tested(path: Path, problems: Path) -> JsonObject:
-    """One policy on all problems of a folder; a problem ends at the first state seen before."""
+def run_policy(path: Path, problems: Path) -> JsonObject:
+    """Run one policy on all problems of a folder; each ends at the first repeated state."""
     policy, domain = load_policy(path), load_domain(problems / "domain.pddl")
     encoder, _ = policy_encoder(policy, domain)
     tasks = [load_task(domain, file) for file in sorted(problems.glob("p*.pddl"))]

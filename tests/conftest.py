@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from regoal.networks.encoder import Encoder
-from regoal.networks.kernels.cpu import kernel as native
+from regoal.networks.kernels.cpu import kernel as cpu_kernel
 from regoal.networks.q_network import QNetwork
 from regoal.networks.relations import Relation, relations_of
 from regoal.planning.matching.library_schema import schema_of
@@ -226,10 +226,10 @@ def encoders(relations: dict[str, tuple[Relation, ...]]) -> dict[str, Encoder]:
 @pytest.fixture(autouse=True)
 def one_thread() -> None:
     """Each test begins with one thread, whatever the commands of the one before have set."""
-    native.use_threads(1)
+    cpu_kernel.use_threads(1)
 
 
 @pytest.fixture
 def threads() -> Callable[[int], None]:
     """Sets how many threads the kernel uses in this test."""
-    return native.use_threads
+    return cpu_kernel.use_threads

@@ -147,7 +147,7 @@ TRAIN = ("train", "d.pddl", "--problems", "a", "--validation", "b", "--out", "c"
         (["plan", "p", "d", "q", "--memory-limit", "20M"], "at least 512 MiB"),
         (["report"], "at least one run folder"),
         (["generate", "block", "--out", "x"], "Unknown domain 'block'"),
-        (["evaluate", "no-such-policy", "--problems", "x"], "no-such-policy is no policy"),
+        (["evaluate", "no-such-policy", "--problems", "x"], "no-such-policy is not a policy"),
         (["sweep", "missing.toml"], "missing.toml cannot be read"),
         (["validate", "missing.pddl", "p", "q"], "missing.pddl"),
     ],
@@ -316,7 +316,7 @@ def test_a_plan_for_a_domain_with_other_names(run_folder, lamps, capsys):
 @pytest.mark.parametrize(
     ("goal", "options", "told"),
     [
-        (None, ["--max-steps", "1"], "No plan: after 1 step(s), as many as allowed"),
+        (None, ["--max-steps", "1"], "No plan: after 1 step(s), the most that are allowed"),
         ("(dark l0) (lit l0)", [], "No plan: after 2 step(s) no action is applicable."),
         ("(lit l0) (broken l1)", [], "No plan: the goal asks for (broken l1), which no action"),
     ],

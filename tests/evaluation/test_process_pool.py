@@ -17,7 +17,7 @@ from regoal.evaluation import process_pool as side_by_side
 from regoal.evaluation.execution import execute
 from regoal.evaluation.process_pool import execute_side_by_side, most_processes
 from regoal.networks.encoder import Encoder
-from regoal.networks.kernels.cpu import kernel as native
+from regoal.networks.kernels.cpu import kernel as cpu_kernel
 from regoal.networks.relations import relations_of
 from regoal.planning.matching.library_schema import schema_of
 from regoal.planning.task import Task
@@ -208,8 +208,8 @@ def test_a_process_has_one_thread(several, threads):
 
     def run(tasks, stop):
         for task in tasks:
-            yield solved_by(task, str(native.threads()))
+            yield solved_by(task, str(cpu_kernel.threads()))
 
     ended = dict(execute_side_by_side(run, several, processes=2))
     assert {x.actions[0].name for x in ended.values()} == {"1"}
-    assert native.threads() == 2
+    assert cpu_kernel.threads() == 2

@@ -15,7 +15,7 @@ from regoal.learning.replay import Sample
 from regoal.learning.trajectory import Trajectory
 from regoal.networks.encoder import Encoder
 from regoal.networks.kernels.cpu import build as kernel_build
-from regoal.networks.kernels.cpu import kernel as native
+from regoal.networks.kernels.cpu import kernel as cpu_kernel
 from regoal.networks.relations import relations_of
 from regoal.planning.matching.library_schema import schema_of
 
@@ -80,23 +80,23 @@ def after_one_step(network, transitions):
     return q_values, torch.tensor(loss), errors, network.weights.grad
 
 
-@pytest.mark.skipif(kernel_build.library(False) is None, reason="no C compiler")
+@pytest.mark.skipif(kernel_build.load_kernel(False) is None, reason="no C compiler")
 @pytest.mark.parametrize("name", [name for name in DOMAINS if not name.endswith("-l")])
 @pytest.mark.parametrize("count", [1, 2])
 def test_the_kernel_learns_what_the_definition_learns(
     name, count, dtype, read_task, walk, policy, threads, monkeypatch
 ):
     threads(count)
-    monkeypatch.setattr(native, "LEAST_WORK", 1)  # so that small batches are cut too
+    monkeypatch.setattr(cpu_kernel, "LEAST_WORK", 1)  # so that small batches are cut too
     transitions = drawn_transitions(read_task, walk, name)
     relations = relations_of(schema_of(transitions[0].state.task.domain))
     network = policy(relations, 32).to(dtype)
-    assert native.available(network.weights, network.layout)
+    assert cpu_kernel.available(network.weights, network.layout)
     assert len({t.goal for t in transitions}) > 2
     *found, gradient = after_one_step(network, transitions)
     monkeypatch.setenv("REGOAL_KERNEL", "0")
     network = policy(relations, 32).to(dtype)
-    assert not native.available(network.weights, network.layout)
+    assert not cpu_kernel.available(network.weights, network.layout)
     *expected, reference = after_one_step(network, transitions)
     values, gradients = TOLERANCES[dtype]
     for one, other in zip(found, expected, strict=True):

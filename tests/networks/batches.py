@@ -22,11 +22,11 @@ def batch_of(arities, instances):
     instance = torch.from_numpy(np.repeat(np.arange(len(instances)), node_counts))
     total = counts.sum(axis=0)
     return Batch(
-        counts=total,
-        sizes=total * np.array(arities, dtype=np.int64),
+        atom_counts=total,
+        argument_counts=total * np.array(arities, dtype=np.int64),
         args=torch.tensor(args, dtype=torch.int64),
         nodes=len(nodes),
-        instance_counts=counts,
+        instance_atom_counts=counts,
         node_counts=node_counts,
         object_nodes=nodes[:0],
         object_instance=nodes[:0],

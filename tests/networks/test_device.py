@@ -16,11 +16,11 @@ from regoal.learning.replay import Replay
 from regoal.learning.streams import Streams
 from regoal.networks.device import device_called
 from regoal.networks.encoder import Encoder
-from regoal.networks.kernels.gpu import launch as gpu
+from regoal.networks.kernels.gpu import launch as gpu_kernel
 from regoal.networks.parameters import Layout
 from regoal.networks.policy_file import Policy, load_policy, save_policy
-from regoal.networks.q_network import QNetwork, moved
-from regoal.planning.matching.library_schema import schema_of
+from regoal.networks.q_network import QNetwork, move_batch
+from regoal.planning.matching.schema import schema_of
 
 needs_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="PyTorch sees no GPU")
 
@@ -28,12 +28,12 @@ needs_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="PyTorch se
 def test_the_names_of_devices(monkeypatch):
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     assert device_called("cpu").type == device_called("auto").type == "cpu"
-    with pytest.raises(UsageError, match=r"There is no CUDA here.*Use --device cpu") as caught:
+    with pytest.raises(UsageError, match=r"CUDA is not available.*Use --device cpu") as caught:
         device_called("cuda")
     assert caught.value.exit_code == EXIT_USAGE
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
-    for kernels, auto in [(gpu, "cuda"), (None, "cpu")]:
-        monkeypatch.setattr(gpu, "kernels", lambda found=kernels: found)
+    for kernels, auto in [(gpu_kernel, "cuda"), (None, "cpu")]:
+        monkeypatch.setattr(gpu_kernel, "load_kernels", lambda found=kernels: found)
         assert device_called("cpu").type == "cpu"
         assert device_called("cuda").type == "cuda"
         assert device_called("auto").type == auto
@@ -42,11 +42,11 @@ def test_the_names_of_devices(monkeypatch):
 @pytest.fixture
 def afresh():
     """The kernels are looked for anew during one test."""
-    gpu.kernels.cache_clear()
-    gpu.takes.cache_clear()
+    gpu_kernel.load_kernels.cache_clear()
+    gpu_kernel.supports.cache_clear()
     yield
-    gpu.kernels.cache_clear()
-    gpu.takes.cache_clear()
+    gpu_kernel.load_kernels.cache_clear()
+    gpu_kernel.supports.cache_clear()
 
 
 @pytest.mark.usefixtures("afresh")
@@ -54,7 +54,7 @@ def test_without_triton_one_line_says_so(monkeypatch, caplog):
     monkeypatch.delattr(networks, "gpu_gradients", raising=False)
     monkeypatch.setitem(sys.modules, "regoal.networks.kernels.gpu.gradients", None)
     with caplog.at_level(logging.WARNING):
-        assert gpu.kernels() is gpu.kernels() is None
+        assert gpu_kernel.load_kernels() is gpu_kernel.load_kernels() is None
     assert len(caplog.records) == 1
     assert "no fused GPU kernels" in caplog.text
 
@@ -70,26 +70,26 @@ def test_without_triton_one_line_says_so(monkeypatch, caplog):
 def test_what_triton_needs(monkeypatch, capability, compiler, said):
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     monkeypatch.setattr(torch.cuda, "get_device_capability", lambda: capability)
-    monkeypatch.setattr(gpu.shutil, "which", lambda name: compiler)
-    assert said in gpu._needs()
-    assert bool(said) == bool(gpu._needs())
+    monkeypatch.setattr(gpu_kernel.shutil, "which", lambda name: compiler)
+    assert said in gpu_kernel._find_obstacle()
+    assert bool(said) == bool(gpu_kernel._find_obstacle())
 
 
 @pytest.mark.usefixtures("afresh")
 def test_sizes_that_the_gpu_kernels_take(caplog):
     for arities, size in [((1, 5, 8), 32), ((), 16), ((4,), 64), ((16,), 16)]:
-        assert gpu.takes(Layout(arities, size))
+        assert gpu_kernel.supports(Layout(arities, size))
     assert not caplog.records
     for arities, size in [((9,), 32), ((1,), 8), ((1,), 48), ((1,), 256)]:
-        assert not gpu.takes(Layout(arities, size))
-        assert not gpu.takes(Layout(arities, size))
+        assert not gpu_kernel.supports(Layout(arities, size))
+        assert not gpu_kernel.supports(Layout(arities, size))
     assert len(caplog.records) == 4
 
 
 def test_a_batch_that_is_there_is_not_moved(tasks, encoders):
     task = tasks["blocks"]["tower"]
     batch = encoders["blocks"].batch([(task.initial_state, task.goal)])
-    assert moved(batch, torch.device("cpu")) is batch
+    assert move_batch(batch, torch.device("cpu")) is batch
 
 
 def test_every_tensor_of_a_batch_is_moved(tasks, relations, encoders):
@@ -98,7 +98,7 @@ def test_every_tensor_of_a_batch_is_moved(tasks, relations, encoders):
     for name in ("blocks", "ferry"):
         pairs = [(task.initial_state, task.goal) for task in tasks[name].values()]
         batch = encoders[name].batch(pairs)
-        tensors = [x for x in vars(moved(batch, meta)).values() if isinstance(x, torch.Tensor)]
+        tensors = [x for x in vars(move_batch(batch, meta)).values() if isinstance(x, torch.Tensor)]
         assert len(tensors) == 5
         assert all(x.device == meta for x in tensors)
         network = QNetwork(relations[name], 16, seed=0).to(meta)

@@ -24,7 +24,9 @@ ON_BC = Goal.of([Atom("on", ("b", "c"))])
 def rows_of(encoder, batch):
     """The atoms of a batch by relation, as tuples of nodes."""
     found, start = {}, 0
-    for relation, count, size in zip(encoder.relations, batch.counts, batch.sizes, strict=True):
+    for relation, count, size in zip(
+        encoder.relations, batch.atom_counts, batch.argument_counts, strict=True
+    ):
         nodes = batch.args[start : start + size].reshape(count, relation.arity)
         if count:
             found[relation.kind, relation.name] = [tuple(row) for row in nodes.tolist()]
@@ -123,7 +125,7 @@ def test_three_blocks(tasks, encoders):
         *("achieved-not handempty 1", "achieved-not holding 1", "achieved-not on 2"),
         "achieved-not ontable 1",
     ]
-    assert batch.counts.tolist() == [2, 5, 0, 1, 2, 1, 0, 0, 1, 0, 0, 0, 1] + [0] * 16
+    assert batch.atom_counts.tolist() == [2, 5, 0, 1, 2, 1, 0, 0, 1, 0, 0, 0, 1] + [0] * 16
     assert batch.args.tolist() == [0, 2, 0, 1, 2, 3, 4, 0, 1, 1, 2, 3, 2, 4, 0, 1, 1, 2]
     assert batch.nodes == 5
     assert batch.object_nodes.tolist() == [0, 1, 2]
@@ -144,7 +146,7 @@ def test_a_second_instance_begins_behind_the_first(tasks, encoders):
     assert rows["goal", "on"] == [(1, 2), (5, 6), (6, 7), (7, 8)]
     assert batch.object_instance.tolist() == [0] * 3 + [1] * 4
     assert batch.action_instance.tolist() == [0] * 2 + [1] * 4
-    assert batch.instance_counts.sum(axis=0).tolist() == batch.counts.tolist()
+    assert batch.instance_atom_counts.sum(axis=0).tolist() == batch.atom_counts.tolist()
 
 
 def test_types_constants_static_atoms_and_negative_goals(tasks, encoders):
@@ -372,12 +374,12 @@ def test_shards_cover_each_instance_once(tasks, walk, relations, name, seed, cou
     assert shards[0].first_node == 0
     assert shards[-1].last_node == batch.nodes
     assert not shards[0].begin.any()
-    assert (shards[-1].end == batch.counts).all()
+    assert (shards[-1].end == batch.atom_counts).all()
     for one, other in pairwise(shards):
         assert one.last_node == other.first_node
         assert (one.end == other.begin).all()
     # No atom of a shard has an argument outside its nodes.
-    starts = np.cumsum(batch.sizes) - batch.sizes
+    starts = np.cumsum(batch.argument_counts) - batch.argument_counts
     for shard in shards:
         assert shard.first_node < shard.last_node
         for r, relation in enumerate(encoder.relations):

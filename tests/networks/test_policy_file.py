@@ -137,7 +137,7 @@ def test_what_is_no_policy_is_refused(tmp_path, monkeypatch, data):
     monkeypatch.chdir(tmp_path)
     path = tmp_path / "policy.safetensors"
     path.write_bytes(data)
-    refused(path, "is no policy")
+    refused(path, "is not a policy")
     assert not (tmp_path / "executed").exists()
 
 
@@ -227,7 +227,9 @@ def header(path):
     ids=str,
 )
 def test_impossible_descriptions_are_refused(saved, facts):
-    refused(forged(saved, lambda found: found.update(facts)), "no sound policy|does not describe")
+    refused(
+        forged(saved, lambda found: found.update(facts)), "not a valid policy|does not describe"
+    )
 
 
 def test_a_schema_with_huge_arities_is_refused(saved):
@@ -243,8 +245,8 @@ def test_weights_that_are_not_finite_are_refused(saved, value):
 
 
 def test_weights_of_another_shape_or_type_are_refused(saved):
-    refused(forged(saved, change=lambda t: t.pop("update/bias_in")), "do not suit")
-    refused(forged(saved, change=lambda t: t.update(more=torch.zeros(1))), "do not suit")
+    refused(forged(saved, change=lambda t: t.pop("update/bias_in")), "do not fit")
+    refused(forged(saved, change=lambda t: t.update(more=torch.zeros(1))), "do not fit")
     half = {"update/bias_in": torch.zeros(8, dtype=torch.float16)}
     refused(forged(saved, change=lambda t: t.update(half)), "32-bit")
 
@@ -266,7 +268,7 @@ def test_policies_are_found_by_file_folder_and_name(tmp_path, saved, monkeypatch
     assert find_policy("lamps") == saved
     (tmp_path / "pddl" / "lamps").mkdir()
     assert find_policy("lamps") == saved  # an empty folder does not hide it
-    with pytest.raises(UsageError, match=r"blocks is no policy: there is no such.*\(lamps\)"):
+    with pytest.raises(UsageError, match=r"blocks is not a policy: there is no such.*\(lamps\)"):
         find_policy("blocks")
     with pytest.raises(UsageError, match=r"holds no policy\.safetensors"):
         find_policy(tmp_path / "pddl")

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from networks.batches import batch_of, random_batch, random_weights
 from regoal.networks import rgnn
 from regoal.networks.kernels.cpu import build as kernel_build
-from regoal.networks.kernels.cpu import kernel as native
+from regoal.networks.kernels.cpu import kernel as cpu_kernel
 from regoal.networks.parameters import MLP, Layout
 from regoal.networks.q_network import QNetwork
 
@@ -24,19 +24,19 @@ from regoal.networks.q_network import QNetwork
 @pytest.fixture(autouse=True, scope="module")
 def small_batches_are_shared_out():
     """As in the kernel's daily work large ones are."""
-    before, native.LEAST_WORK = native.LEAST_WORK, 1
+    before, cpu_kernel.LEAST_WORK = cpu_kernel.LEAST_WORK, 1
     yield
-    native.LEAST_WORK = before
+    cpu_kernel.LEAST_WORK = before
 
 
-needs_kernel = pytest.mark.skipif(kernel_build.library(False) is None, reason="no C compiler")
+needs_kernel = pytest.mark.skipif(kernel_build.load_kernel(False) is None, reason="no C compiler")
 
 
 def both(weights, layout, batch, depths):
     """Embeddings and weights' gradients of some sum, from the kernel and from the definition."""
     generator = torch.Generator().manual_seed(1)
     found = []
-    for embed in (native.embed, rgnn.embed_reference):
+    for embed in (cpu_kernel.embed, rgnn.embed_reference):
         leaf = weights.clone().requires_grad_()
         embeddings = embed(leaf, layout, batch, depths)
         generator.manual_seed(1)
@@ -55,7 +55,7 @@ def assert_equal(weights, layout, batch, depths, *, values, gradients):
     scale = max(1.0, expected.abs().max().item())
     torch.testing.assert_close(grad / scale, expected / scale, rtol=0, atol=gradients)
     with torch.no_grad():
-        inferred = native.embed(weights, layout, batch, depths)
+        inferred = cpu_kernel.embed(weights, layout, batch, depths)
     assert torch.equal(inferred[-1], ours[-1])
     torch.testing.assert_close(inferred, torch.stack(ours), rtol=values, atol=values)
 
@@ -78,7 +78,7 @@ def test_on_domains(name, count, tasks, walk, encoders, threads):
     for size, depths in [(16, [1]), (32, [2, 5])]:
         layout = Layout(tuple(r.arity for r in encoder.relations), size)
         weights = random_weights(layout, seed=3)
-        assert native.fits(weights, layout, batch)
+        assert cpu_kernel.fits(weights, layout, batch)
         assert_equal(weights, layout, batch, depths, values=1e-12, gradients=1e-10)
 
 
@@ -95,14 +95,14 @@ def test_on_domains(name, count, tasks, walk, encoders, threads):
 def test_on_random_relations(seed, arities, instances, count, size, depths):
     batch = random_batch(np.random.default_rng(seed), arities, instances)
     layout = Layout(tuple(arities), size)
-    native.use_threads(count)
+    cpu_kernel.use_threads(count)
     try:
         assert_equal(
             random_weights(layout, seed), layout, batch, sorted(depths),
             values=1e-12, gradients=1e-10,
         )  # fmt: skip
     finally:
-        native.use_threads(1)
+        cpu_kernel.use_threads(1)
 
 
 @needs_kernel
@@ -124,7 +124,7 @@ def test_more_rows_than_a_block_and_the_widest_relation():
     batch = random_batch(rng, arities, 3, most_nodes=150, most_atoms=200)
     layout = Layout(arities, 16)
     weights = random_weights(layout, 2) * 0.2
-    assert native.fits(weights, layout, batch)
+    assert cpu_kernel.fits(weights, layout, batch)
     assert_equal(weights, layout, batch, [2], values=1e-11, gradients=1e-10)
 
 
@@ -160,7 +160,7 @@ def test_what_the_kernel_does_not_take():
     batch = random_batch(np.random.default_rng(0), (2,), 1)
 
     def fits(layout, dtype=torch.float32):
-        return native.fits(torch.zeros(layout.length, dtype=dtype), layout, batch)
+        return cpu_kernel.fits(torch.zeros(layout.length, dtype=dtype), layout, batch)
 
     assert fits(Layout((2,), 16))
     assert fits(Layout((2,), 16), torch.float64)
@@ -177,10 +177,10 @@ def test_too_many_messages_for_the_kernel(monkeypatch):
     batch = random_batch(np.random.default_rng(0), (2,), 3)
     layout = Layout((2,), 16)
     weights = torch.zeros(layout.length)
-    monkeypatch.setattr(native, "MAX_ARGUMENTS", len(batch.args))
-    assert native.fits(weights, layout, batch)
-    monkeypatch.setattr(native, "MAX_ARGUMENTS", len(batch.args) - 1)
-    assert not native.fits(weights, layout, batch)
+    monkeypatch.setattr(cpu_kernel, "MAX_ARGUMENTS", len(batch.args))
+    assert cpu_kernel.fits(weights, layout, batch)
+    monkeypatch.setattr(cpu_kernel, "MAX_ARGUMENTS", len(batch.args) - 1)
+    assert not cpu_kernel.fits(weights, layout, batch)
 
 
 def test_sizes_that_do_not_fit_take_the_definition():
@@ -213,7 +213,7 @@ def test_gradients_are_finite_differences(seed):
 
     def loss(w):
         return sum(
-            (x * r).sum() for x, r in zip(native.embed(w, layout, batch, [2, 4]), readout,
+            (x * r).sum() for x, r in zip(cpu_kernel.embed(w, layout, batch, [2, 4]), readout,
                                           strict=True)
         )  # fmt: skip
 
@@ -260,7 +260,7 @@ def test_one_backward_pass_only():
     layout = Layout((1, 2), 16)
     batch = random_batch(np.random.default_rng(1), (1, 2), 2)
     leaf = random_weights(layout, 1).requires_grad_()
-    loss = native.embed(leaf, layout, batch, [2])[0].square().sum()
+    loss = cpu_kernel.embed(leaf, layout, batch, [2])[0].square().sum()
     loss.backward(retain_graph=True)
     with pytest.raises(RuntimeError, match="one backward pass only"):
         loss.backward()
@@ -271,7 +271,7 @@ def test_no_second_derivatives():
     layout = Layout((1,), 16)
     batch = batch_of((1,), [(1, [[[0]]])])
     leaf = random_weights(layout, 1).requires_grad_()
-    loss = native.embed(leaf, layout, batch, [2])[0].square().sum()
+    loss = cpu_kernel.embed(leaf, layout, batch, [2])[0].square().sum()
     (gradient,) = torch.autograd.grad(loss, leaf, create_graph=True)
     with pytest.raises(RuntimeError, match="once_differentiable"):
         gradient.sum().backward()
@@ -281,7 +281,7 @@ def test_no_second_derivatives():
 def test_weights_must_not_change_before_the_backward_pass():
     layout = Layout((1,), 16)
     leaf = random_weights(layout, 1).requires_grad_()
-    loss = native.embed(leaf, layout, batch_of((1,), [(1, [[[0]]])]), [2])[0].sum()
+    loss = cpu_kernel.embed(leaf, layout, batch_of((1,), [(1, [[[0]]])]), [2])[0].sum()
     with torch.no_grad():
         leaf.add_(1.0)
     with pytest.raises(RuntimeError, match="modified by an inplace operation"):
@@ -298,7 +298,7 @@ def test_two_forward_passes_before_their_backward_passes():
     generator = torch.Generator()
     losses = []
     for leaf, batch in zip(leaves, batches, strict=True):
-        (x,) = native.embed(leaf, layout, batch, [3])
+        (x,) = cpu_kernel.embed(leaf, layout, batch, [3])
         generator.manual_seed(1)
         losses.append((x * torch.randn(x.shape, dtype=x.dtype, generator=generator)).sum())
     for loss in (losses[1], losses[0], losses[2]):
@@ -336,15 +336,15 @@ def test_in_a_copy_of_the_process(threads):
     threads(2)
     layout, weights = Layout((1, 2), 16), random_weights(Layout((1, 2), 16), 1)
     batch = random_batch(np.random.default_rng(0), (1, 2), 6)
-    expected = native.embed(weights, layout, batch, [4])
+    expected = cpu_kernel.embed(weights, layout, batch, [4])
     child = os.fork()
     if not child:  # it must not run the other tests, whatever happens
         try:
-            os._exit(not torch.equal(native.embed(weights, layout, batch, [4]), expected))
+            os._exit(not torch.equal(cpu_kernel.embed(weights, layout, batch, [4]), expected))
         finally:
             os._exit(2)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
-    assert torch.equal(native.embed(weights, layout, batch, [4]), expected)
+    assert torch.equal(cpu_kernel.embed(weights, layout, batch, [4]), expected)
 
 
 @needs_kernel
@@ -442,9 +442,9 @@ def test_small_numbers_are_zero_in_the_kernel_only(count, threads):
     layout.parts(weights)["norm.shift"].fill_(1e-41)
     batch = batch_of((1,), [(1, [[[0]]]), (1, [[[0]]])])
     assert rgnn.embed_reference(weights, layout, batch, [1])[0].all()
-    assert not native.embed(weights, layout, batch, [1])[0].any()
+    assert not cpu_kernel.embed(weights, layout, batch, [1])[0].any()
     leaf = weights.requires_grad_()
-    native.embed(leaf, layout, batch, [1])[0].sum().backward()
+    cpu_kernel.embed(leaf, layout, batch, [1])[0].sum().backward()
     assert np.float32(1e-40) * np.float32(0.5) != 0
     assert (torch.tensor(1e-40) * 0.5).item() != 0
 
@@ -458,9 +458,9 @@ def stages_of(layout, batch, layers=20):
     As the C structures have them: a count and two addresses, then fifteen numbers a stage.
     """
     weights = random_weights(layout, 0)
-    call = native._prepare(weights, layout, batch)
+    call = cpu_kernel._prepare(weights, layout, batch)
     x = weights.new_zeros(4, batch.nodes, layout.size)
-    call.run("infer", ctypes.c_int64(layers), *map(native._at, (x[:2], x[2], x[3])))
+    call.run("infer", ctypes.c_int64(layers), *map(cpu_kernel._point_to, (x[:2], x[2], x[3])))
     stages = [numbers[3:][: 15 * numbers[0]].reshape(-1, 15) for numbers in call.stages]
     return [[(int(x[8]), int(x[7] - x[6])) for x in stage] for stage in stages]
 
@@ -521,12 +521,12 @@ def test_stages_change_no_embedding_and_no_gradient(seed, count, depths):
     layout = Layout((2, 1), 16)
     marked = [[[int(v)] for v in rng.integers(30, size=int(rng.integers(3)))] for _ in range(4)]
     chains = [(30, [*chain(30)[1], marks]) for marks in marked]
-    native.use_threads(count)
+    cpu_kernel.use_threads(count)
     try:
         assert_equal(random_weights(layout, seed), layout, batch_of((2, 1), chains), depths,
                      values=1e-11, gradients=1e-9)  # fmt: skip
     finally:
-        native.use_threads(1)
+        cpu_kernel.use_threads(1)
 
 
 @needs_kernel
@@ -539,11 +539,11 @@ def test_copies_of_an_instance_are_merged_with_equal_results(seed, copies, count
     nodes = int(rng.integers(2, 6))
     atoms = [rng.integers(nodes, size=(int(rng.integers(5)), k)).tolist() for k in arities]
     batch = batch_of(arities, [(nodes, atoms)] * copies)
-    native.use_threads(count)
+    cpu_kernel.use_threads(count)
     try:
         if count == 1:
             assert nodes_left(layout, batch) <= nodes
         assert_equal(random_weights(layout, seed), layout, batch, [1, 4], values=1e-12,
                      gradients=1e-10)  # fmt: skip
     finally:
-        native.use_threads(1)
+        cpu_kernel.use_threads(1)

@@ -1,6 +1,7 @@
 """All weights of a Q-network in one vector, and the names and places of its parts.
 
-One vector makes the optimiser's step a single operation, and the kernel in C reads it as it is.
+With one vector, the optimiser's step is a single operation. The CPU kernel reads the vector as it
+is.
 """
 
 import math
@@ -13,7 +14,7 @@ import torch
 from torch import Tensor
 
 INITIAL_SCALE = 0.1
-"""What a round adds to an embedding at first, in standard deviations."""
+"""Standard deviation of what an untrained round adds to an embedding."""
 
 
 class MLP(NamedTuple):
@@ -29,24 +30,24 @@ class MLP(NamedTuple):
 
 @dataclass(frozen=True)
 class Layout:
-    """Where each weight lies, for relations of these arities."""
+    """The place of each weight in the vector, for relations of these arities."""
 
     arities: tuple[int, ...]
     size: int
-    """D, numbers an embedding has."""
+    """D, the numbers in one embedding."""
 
     def shapes(self) -> Iterator[tuple[str, tuple[int, ...]]]:
-        """Name and shape of every weight, in the order of the vector."""
+        """Yield the name and shape of every weight, in the order of the vector."""
         for i, arity in enumerate(self.arities):
-            yield from _mlp_shapes(f"message.{i}", arity * self.size, arity * self.size)
-        yield from _mlp_shapes("update", 2 * self.size, self.size)
+            yield from _list_mlp_shapes(f"message.{i}", arity * self.size, arity * self.size)
+        yield from _list_mlp_shapes("update", 2 * self.size, self.size)
         yield "norm.scale", (self.size,)
         yield "norm.shift", (self.size,)
-        yield from _mlp_shapes("readout", 2 * self.size, 1)
+        yield from _list_mlp_shapes("readout", 2 * self.size, 1)
 
     @cached_property
     def places(self) -> dict[str, tuple[int, tuple[int, ...]]]:
-        """Where in the vector each weight begins, and its shape."""
+        """By name: where in the vector a weight begins, and its shape."""
         places, at = {}, 0
         for name, shape in self.shapes():
             places[name] = at, shape
@@ -55,34 +56,34 @@ class Layout:
 
     @property
     def length(self) -> int:
-        """How many numbers all weights are."""
+        """How many numbers the vector has."""
         return sum(math.prod(shape) for _, shape in self.shapes())
 
     def parts(self, vector: Tensor) -> dict[str, Tensor]:
-        """Views of a vector [length] by name."""
+        """Return views of all weights in a vector [length], by name."""
         return {name: self.part(vector, name) for name in self.places}
 
     def part(self, vector: Tensor, name: str) -> Tensor:
-        """The view of one weight."""
+        """Return the view of one weight in a vector [length]."""
         at, shape = self.places[name]
         return vector[at : at + math.prod(shape)].view(shape)
 
     def mlp(self, vector: Tensor, name: str) -> MLP:
-        """The views of one MLP's weights."""
+        """Return the views of one MLP's weights in a vector [length]."""
         places = [self.places[f"{name}.{field}"] for field in MLP._fields]
         start, (last, shape) = places[0][0], places[-1]
-        # Views of one view: each view of the vector itself has a gradient as long as the vector.
+        # Views of one view, because each view of the vector itself gets a gradient of full length.
         own = vector[start : last + math.prod(shape)]
         return MLP(
             *(own[at - start : at - start + math.prod(shape)].view(shape) for at, shape in places)
         )
 
     def initial(self, seed: int) -> Tensor:
-        """Weights to start from: as `torch.nn` draws linear layers, with two exceptions.
+        """Draw the initial weights as `torch.nn` draws linear layers, with two exceptions.
 
-        The readout's last layer is zero, so that every Q-value starts at 0 instead of at a random
-        value of tens, which bootstrapping takes an episode a unit to unlearn; and the norm's scale
-        is small, so that embeddings do not grow with the number of rounds.
+        The readout's last layer is zero, so that every Q-value starts at 0. Else it would be a
+        random value of tens, and bootstrapping unlearns only about one unit in an episode. The
+        norm's scale is small, so that embeddings do not grow with the number of rounds.
         """
         generator = torch.Generator().manual_seed(seed)
         vector = torch.zeros(self.length)
@@ -96,6 +97,6 @@ class Layout:
         return vector
 
 
-def _mlp_shapes(name: str, inputs: int, outputs: int) -> Sequence[tuple[str, tuple[int, ...]]]:
+def _list_mlp_shapes(name: str, inputs: int, outputs: int) -> Sequence[tuple[str, tuple[int, ...]]]:
     shapes = ((inputs, inputs), (inputs,), (inputs, outputs), (outputs,))
     return [(f"{name}.{field}", shape) for field, shape in zip(MLP._fields, shapes, strict=True)]

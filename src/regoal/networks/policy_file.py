@@ -1,8 +1,8 @@
-"""A policy on disk: one safetensors file, with the structure of its domain in a JSON header.
+"""A policy on disk: one safetensors file with a JSON header.
 
-The header holds the domain's structure (`planning/matching/schema.py`) and its fingerprint, the
-network's relations and sizes, and under `training` how the policy came to be. Tensors are named
-after what they belong to, e.g. `message/state:on/weight_in`.
+The header holds the domain's structure (`planning/matching/schema.py`), its fingerprint, and the
+network's relations and sizes. Its entry `training` says how the policy was trained. Each tensor's
+name says what it belongs to, e.g. `message/state:on/weight_in`.
 """
 
 import importlib.resources
@@ -26,7 +26,7 @@ from regoal.planning.task import Domain
 from regoal.system.files import short_digest
 
 FILE_NAME = "policy.safetensors"
-"""What a run folder calls its policy."""
+"""The name of a policy in a run folder."""
 KIND = Kind("policy", 2, oldest=1)
 """Version 2 may have relations of achieved goal literals."""
 MOST_LAYERS = 10_000
@@ -36,24 +36,27 @@ MOST_OBJECTS = 2**31
 
 @dataclass(frozen=True)
 class Policy:
-    """A learnt network, the domain it was learnt on, and how it is to be run."""
+    """A trained network, the domain it was trained on, and how to run it."""
 
     network: QNetwork
-    """With the relations that training has met; it does not look at atoms of others."""
+    """It has the relations that training has met, and ignores atoms of other relations."""
     schema: Schema
     layers: int
     """Rounds of message passing."""
     facts: Facts
-    """How it came to be, as JSON values: config, seed, episode, validation and the like."""
+    """How it was trained, as JSON values: config, seed, episode, validation and the like."""
     digest: str = ""
-    """The beginning of the SHA-256 of the file that it was read from, as in records of tests."""
+    """The first digits of the SHA-256 of its file, as in records of tests; empty if not read."""
 
 
 def save_policy(path: Path, policy: Policy) -> None:
-    """Write all of it or nothing; equal policies give equal bytes. Raises `OSError`."""
+    """Write the whole file or nothing. Equal policies give equal bytes.
+
+    Raises `OSError` if the folder cannot be written.
+    """
     network = policy.network
     parts = network.layout.parts(network.weights.detach())
-    names = _tensor_names(network.relations, network.layout)
+    names = _name_tensors(network.relations, network.layout)
     facts = {
         "schema": policy.schema.to_json(),
         "fingerprint": policy.schema.fingerprint(),
@@ -67,52 +70,52 @@ def save_policy(path: Path, policy: Policy) -> None:
 
 
 def load_policy(path: Path) -> Policy:
-    """Read a policy, on the CPU.
+    """Read a policy onto the CPU.
 
-    Raises `UsageError` where the file is missing, foreign, damaged, of another version, or holds
-    weights that do not fit its own description or are not finite.
+    Raises `UsageError` if the file is missing, foreign, damaged or of another version, or if its
+    weights are not finite or do not fit its description.
     """
     facts, tensors = read_tensor_file(path, KIND)
     try:
-        schema = _schema(facts["schema"])
+        schema = _read_schema(facts["schema"])
         relations = tuple(Relation(str(k), str(n), int(a)) for k, n, a in facts["relations"])
         size, layers = int(facts["embedding_size"]), int(facts["layers"])
         most_objects = int(facts.get("most_objects", 0))  # older files do not have it
         training = dict(facts["training"])
     except (UsageError, ArithmeticError, LookupError, TypeError, ValueError) as error:
-        raise UsageError(f"{path} does not describe a policy ({error!r}); use another copy.") from (
+        raise UsageError(f"{path} does not describe a policy ({error!r}). Use another copy.") from (
             error
         )
     possible = relations_of(schema, achieved_goals=True)
     sizes = 1 <= layers <= MOST_LAYERS and 0 <= most_objects <= MOST_OBJECTS
     in_order = tuple(r for r in possible if r in set(relations)) == relations
     if not (in_order and sizes):
-        raise UsageError(f"{path} is no sound policy: its network does not suit its domain.")
-    network = _network(path, relations, size, most_objects, tensors)
+        raise _make_error(path, "its network does not fit its domain")
+    network = _build_network(path, relations, size, most_objects, tensors)
     return Policy(network, schema, layers, training, short_digest(path))
 
 
 def policy_encoder(
     policy: Policy, domain: Domain, *, remember: int = 2_000_000
 ) -> tuple[Encoder, tuple[str, ...]]:
-    """The encoder with which a policy reads a domain, and what to say to the user about it.
+    """Make the encoder for a policy on a domain; also return notes about it for the user.
 
-    Raises `UsageError`, showing both domains, where the policy was learnt on another one.
+    Raises `UsageError`, which shows both domains, if the policy was trained on another domain.
     """
     matching = match(policy.schema, schema_of(domain))
     return Encoder(policy.network.relations, matching, remember=remember), matching.notes
 
 
 def shipped_policies() -> dict[str, Path]:
-    """The policies that come with regoal, by name, in alphabetical order."""
+    """Return the policies that come with regoal, by name, in alphabetical order."""
     folder = Path(str(importlib.resources.files("regoal"))) / "policies"
     return {path.stem: path for path in sorted(folder.glob("*.safetensors"))}
 
 
 def find_policy(name_or_path: str | Path) -> Path:
-    """The file that is meant: a file, a run folder with a policy, or the name of a shipped policy.
+    """Find the policy file, given a file, a run folder, or the name of a shipped policy.
 
-    Raises `UsageError`, with the shipped names, where it is none of these.
+    Raises `UsageError`, with the shipped names, if it is none of these.
     """
     path, shipped = Path(name_or_path), shipped_policies()
     if path.is_file():
@@ -124,45 +127,49 @@ def find_policy(name_or_path: str | Path) -> Path:
     why = f"the folder holds no {FILE_NAME}" if path.is_dir() else "there is no such file or folder"
     names = ", ".join(shipped) or "none"
     raise UsageError(
-        f"{name_or_path} is no policy: {why}. Give a policy file, a run folder, or the name of a "
-        f"policy that comes with regoal ({names})."
+        f"{name_or_path} is not a policy: {why}. Give a policy file, a run folder, or the name of "
+        f"a policy that comes with regoal ({names})."
     )
 
 
-def _schema(values: Any) -> Schema:
+def _make_error(path: Path, fault: str) -> UsageError:
+    return UsageError(f"{path} is not a valid policy: {fault}. Use another copy.")
+
+
+def _read_schema(values: Any) -> Schema:
     schema = Schema.from_json(values)
     arities = [s.arity for s in schema.symbols] + [a.arity for a in schema.actions]
     if not all(0 <= arity <= MOST_ARGUMENTS for arity in arities):
         raise ValueError("an arity is out of range")
-    schema.fingerprint()  # fails where terms make no sense
+    schema.fingerprint()  # raises an error if terms make no sense
     return schema
 
 
-def _network(
+def _build_network(
     path: Path,
     relations: Sequence[Relation],
     size: int,
     most_objects: int,
     tensors: dict[str, Tensor],
 ) -> QNetwork:
-    """The network with these weights; sizes are compared before anything is allocated."""
+    """Build the network with these weights. Sizes are checked before anything is allocated."""
     layout = Layout(tuple(r.arity for r in relations), size)
-    names = _tensor_names(relations, layout)
+    names = _name_tensors(relations, layout)
     shapes = {names[part]: shape for part, shape in layout.shapes()}
     if {name: tuple(tensor.shape) for name, tensor in tensors.items()} != shapes or size < 1:
-        raise UsageError(f"{path} is no sound policy: its weights do not suit its network.")
+        raise _make_error(path, "its weights do not fit its network")
     if any(tensor.dtype != torch.float32 for tensor in tensors.values()):
-        raise UsageError(f"{path} is no sound policy: its weights are not 32-bit numbers.")
+        raise _make_error(path, "its weights are not 32-bit numbers")
     vector = torch.cat([tensors[name].flatten() for name in shapes])
     if not bool(torch.isfinite(vector).all()):
-        raise UsageError(f"{path} is no sound policy: some weights are not finite.")
+        raise _make_error(path, "some weights are not finite")
     network = QNetwork(relations, size, seed=0, most_objects=most_objects)
     network.weights = nn.Parameter(vector, requires_grad=False)
     return network
 
 
-def _tensor_names(relations: Sequence[Relation], layout: Layout) -> dict[str, str]:
-    """The name in the file of each part of the layout."""
+def _name_tensors(relations: Sequence[Relation], layout: Layout) -> dict[str, str]:
+    """Return the name in the file of each part of the layout."""
     names = {}
     for part, _ in layout.shapes():
         owner, _, field = part.rpartition(".")

@@ -1,7 +1,9 @@
 """Q(s, a, g) = MLP(f(o_a), Σ_o f(o)) for all applicable actions (paper, "Q-value Predictions").
 
-A network may divide the sum by max(n, m), for a state of n objects and a fixed m. Up to m objects
-it is the same function with other weights, beyond it the mean, which does not grow with n.
+A network may divide the sum by max(n, m), for a state of n objects and a fixed m. Up to m objects,
+this is the same function with other weights. Beyond m it is the mean, which does not grow with n.
+
+Shapes by letter: N nodes, Q actions, D embedding size, C depths.
 """
 
 from collections.abc import Sequence
@@ -11,14 +13,14 @@ import torch
 from torch import Tensor, nn
 
 from regoal.networks.batch import Batch
-from regoal.networks.kernels.gpu import launch as gpu
+from regoal.networks.kernels.gpu import launch as gpu_kernel
 from regoal.networks.parameters import Layout
 from regoal.networks.relations import Relation
 from regoal.networks.rgnn import apply_mlp, check_depths, embed
 
 
 class QNetwork(nn.Module):
-    """The relational network and its readout. Same seed, same weights."""
+    """The relational network and its readout. Equal seeds give equal initial weights."""
 
     def __init__(
         self,
@@ -33,33 +35,35 @@ class QNetwork(nn.Module):
         self.layout = Layout(tuple(r.arity for r in self.relations), embedding_size)
         self.weights = nn.Parameter(self.layout.initial(seed))
         self.most_objects = most_objects
-        """m in the module's description; 0 takes the sum as it is, as the paper does."""
+        """m in the module's description; 0 leaves the sum undivided, as in the paper."""
 
     def forward(self, batch: Batch, depths: Sequence[int]) -> Tensor:
-        """Q-values [C, Q] of all actions of the batch, read out after each of C depths.
+        """Compute Q-values [C, Q] of all actions of the batch, read out after each of C depths.
 
-        Depth is an argument, as all rounds share their weights; the depths must rise. The batch
-        is moved to where the weights are, and the values stay there.
+        Any depth will do, since all rounds share their weights. The batch is moved to the weights'
+        device, and the values stay there. Raises `ValueError` unless the depths rise from 1.
         """
-        if gpu.available(self.weights, self.layout):
+        if gpu_kernel.available(self.weights, self.layout):
             check_depths(depths)
-            pairs = gpu.read(self.weights, self.layout, batch, depths)
+            pairs = gpu_kernel.read(self.weights, self.layout, batch, depths)
         else:
-            batch = moved(batch, self.weights.device)
-            pairs = _pairs(embed(self.weights, self.layout, batch, depths), batch)
+            batch = move_batch(batch, self.weights.device)
+            pairs = _pair_with_sums(embed(self.weights, self.layout, batch, depths), batch)
         if self.most_objects:
-            pairs = self._divided(pairs, batch)
-        return self._values(pairs.flatten(0, 1)).view(pairs.shape[:2])
+            pairs = self._divide_sums(pairs, batch)
+        return self._read_out(pairs.flatten(0, 1)).view(pairs.shape[:2])
 
     def q_values(self, batch: Batch, layers: int) -> list[Tensor]:
-        """Q-values [actions] of each instance, on the CPU, after `layers` rounds; no gradients."""
+        """Compute Q-values [actions] of each instance, on the CPU, without gradients."""
         with torch.inference_mode():
             return list(self(batch, [layers])[0].cpu().split(batch.action_counts))
 
     def without_silent_relations(self) -> "QNetwork":
-        """The same network without the relations whose messages' weights are all zero."""
+        """Copy the network without the relations whose messages' weights are all zero."""
+        # A relation's last bias stands for all its weights.
         numbers = range(len(self.relations))
-        kept = [i for i in numbers if bool(self.layout.part(self.weights, _last(i)).any())]
+        names = {i: _name_last_bias(i) for i in numbers}
+        kept = [i for i in numbers if bool(self.layout.part(self.weights, names[i]).any())]
         smaller = QNetwork(
             [self.relations[i] for i in kept],
             self.layout.size,
@@ -77,27 +81,27 @@ class QNetwork(nn.Module):
                     part.copy_(ours[name])
         return smaller
 
-    def _divided(self, pairs: Tensor, batch: Batch) -> Tensor:
-        """Pairs [C, Q, 2D] with their sums divided."""
+    def _divide_sums(self, pairs: Tensor, batch: Batch) -> Tensor:
+        """Divide the sums in pairs [C, Q, 2D] by max(n, m)."""
         objects = torch.bincount(batch.object_instance, minlength=len(batch.action_counts))
         shares = objects.clamp(min=self.most_objects)[batch.action_instance].to(pairs).reciprocal()
         of_action, sums = pairs.tensor_split(2, dim=-1)
         return torch.cat((of_action, sums * shares[:, None]), dim=-1)
 
-    def _values(self, pairs: Tensor) -> Tensor:
-        """[Q] from [Q, 2D], an action's embedding and the sum of its objects'."""
+    def _read_out(self, pairs: Tensor) -> Tensor:
+        """Compute Q-values [Q] from pairs [Q, 2D] of an action's embedding and the objects' sum."""
         return apply_mlp(self.layout.mlp(self.weights, "readout"), pairs).squeeze(1)
 
 
-def _pairs(f: Tensor, batch: Batch) -> Tensor:
-    """[C, Q, 2D] from embeddings [C, N, D]: an action's, and the sum of its objects'."""
+def _pair_with_sums(f: Tensor, batch: Batch) -> Tensor:
+    """Join each action's embedding and its instance's sum of objects': [C, N, D] to [C, Q, 2D]."""
     objects = f.new_zeros(len(f), len(batch.action_counts), f.shape[2])
     objects = objects.index_add(1, batch.object_instance, f[:, batch.object_nodes])
     return torch.cat((f[:, batch.action_nodes], objects[:, batch.action_instance]), dim=2)
 
 
-def moved(batch: Batch, device: torch.device) -> Batch:
-    """The batch with its tensors on a device; itself where they are there."""
+def move_batch(batch: Batch, device: torch.device) -> Batch:
+    """Move the batch's tensors to a device; returns the batch itself if they are there already."""
     if batch.args.device == device:
         return batch
     return replace(
@@ -110,5 +114,5 @@ def moved(batch: Batch, device: torch.device) -> Batch:
     )
 
 
-def _last(relation: int) -> str:
+def _name_last_bias(relation: int) -> str:
     return f"message.{relation}.bias_out"

@@ -1,4 +1,4 @@
-"""The relation symbols of the network's input, and how they read a domain with other names."""
+"""The relation symbols of the network's input, and their names in another domain."""
 
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
@@ -14,19 +14,19 @@ class Relation(NamedTuple):
     `achieved` or `achieved-not` (a goal literal that is true in the state)."""
     name: str
     arity: int
-    """Arguments in the input: an action's own node counts, a 0-ary predicate has one (a node)."""
+    """Arguments in the input. An action's own node counts; a 0-ary predicate has one argument."""
 
 
 GOAL_KINDS = {True: "goal", False: "goal-not"}
-"""The kind of a goal literal's relation, by whether the literal is positive."""
+"""The kind of a goal literal's relation; the key says whether the literal is positive."""
 ACHIEVED_KINDS = {True: "achieved", False: "achieved-not"}
-"""The kind of its second relation, which has the literal if it is true in the state."""
+"""The kind of its second relation, which holds the literal if it is true in the state."""
 
 
 def relations_of(schema: Schema, *, achieved_goals: bool = False) -> tuple[Relation, ...]:
-    """Every relation that an input of this domain may hold, in a fixed order (paper, S').
+    """List every relation that an input of this domain may hold, in a fixed order (paper, S').
 
-    With `achieved_goals`, goal literals that are true in the state have relations too; the paper
+    With `achieved_goals`, goal literals that are true in the state have relations too. The paper
     has none for them (docs/explanation/deviations.md). Symbols that no action and no axiom mentions
     are left out: they cannot matter to a plan, and two files of one domain may differ in them.
     """
@@ -45,21 +45,24 @@ def relations_of(schema: Schema, *, achieved_goals: bool = False) -> tuple[Relat
 def index_of(
     relations: Sequence[Relation], matching: Matching | None = None
 ) -> dict[tuple[str, str], int]:
-    """Where each symbol of a domain stands among the relations, by (kind, name).
+    """Map each (kind, name) of a domain's symbols to the position of its relation.
 
-    With a matching, the names are those of the matched domain: there a type may be a predicate.
+    With a matching, kinds and names are those of the matched domain, in which a type of the policy
+    may be a predicate.
     """
     if matching is None:
         return {(r.kind, r.name): i for i, r in enumerate(relations)}
     symbols = {(ours.kind, ours.name): theirs for ours, theirs in matching.symbols.items()}
-    keys = ((i, _renamed(relation, matching, symbols)) for i, relation in enumerate(relations))
+    keys = (
+        (i, _find_matched_key(relation, matching, symbols)) for i, relation in enumerate(relations)
+    )
     return {key: i for i, key in keys if key is not None}
 
 
-def _renamed(
+def _find_matched_key(
     relation: Relation, matching: Matching, symbols: Mapping[tuple[str, str], Symbol]
 ) -> tuple[str, str] | None:
-    """Kind and name of a policy's relation in the matched domain; None where it has none."""
+    """Return kind and name of a relation in the matched domain; None if it is not there."""
     if relation.kind == "constant":
         return relation.kind, relation.name
     if relation.kind == "action":
@@ -74,7 +77,10 @@ def _renamed(
 
 
 def parameter_order(matching: Matching | None) -> dict[str, tuple[int, ...]]:
-    """For actions of a matched domain whose parameters come in another order: where each is."""
+    """Return, by action of the matched domain, where each parameter of the policy's action is.
+
+    Actions whose parameters come in the same order are left out.
+    """
     if matching is None:
         return {}
     orders = {matching.actions[ours]: order for ours, order in matching.parameters.items()}

@@ -1,8 +1,8 @@
 """Named tensors and a JSON description in one safetensors file, checked when read.
 
-Reading executes nothing, and what it costs is bounded by the file's size. All of the description
-is one entry of the file's metadata: the library writes several entries in random order, and equal
-contents shall give equal bytes.
+Reading executes nothing, and its cost is bounded by the file's size. The whole description is one
+entry of the file's metadata. The library writes several entries in random order, but equal contents
+must give equal bytes.
 """
 
 import hashlib
@@ -27,62 +27,64 @@ Facts = dict[str, Any]
 
 
 class Kind(NamedTuple):
-    """What a file is, and which versions of its format are read."""
+    """A kind of file, and the versions of its format that can be read."""
 
     name: str
-    """What the user calls it."""
+    """Its name in messages to the user."""
     version: int
-    """The version that is written."""
+    """The version to write."""
     oldest: int
-    """The oldest version that is still read."""
+    """The oldest version that can be read."""
 
 
 def write_tensor_file(
     path: Path, kind: Kind, facts: Mapping[str, Any], tensors: Mapping[str, Tensor]
 ) -> None:
-    """Write all of it or nothing; same facts and tensors, same bytes.
+    """Write the whole file or nothing. Equal facts and tensors give equal bytes.
 
-    `facts` are JSON values. Raises `OSError` where the folder cannot be written.
+    `facts` are JSON values. Raises `OSError` if the folder cannot be written.
     """
     own = {name: tensor.detach().cpu().clone().contiguous() for name, tensor in tensors.items()}
     description = {**facts, "format": kind.name, "version": kind.version}
-    description["sha256"] = _digest(description, own)
-    data = safetensors.torch.save(own, {KEY: _text(description)})
+    description["sha256"] = _compute_digest(description, own)
+    data = safetensors.torch.save(own, {KEY: _to_json(description)})
     write_bytes_atomically(path, data)
 
 
 def read_tensor_file(path: Path, kind: Kind) -> tuple[Facts, dict[str, Tensor]]:
-    """Facts and tensors, the latter on the CPU.
+    """Read facts and tensors; the tensors are on the CPU.
 
-    Raises `UsageError` where the file is missing, foreign, damaged, of another version or too big.
+    Raises `UsageError` if the file is missing, foreign, damaged, of another version or too big.
     """
     if not path.is_file():
-        raise UsageError(f"{path} is not a file; a {kind.name} is needed.")
+        raise UsageError(f"{path} is not a file. Give the file of a {kind.name}.")
     try:
         with path.open("rb") as stream:
-            facts = _description(path, kind, stream)
+            facts = _read_description(path, kind, stream)
             stream.seek(0)
             data = stream.read()
     except OSError as error:
         raise UsageError(f"{path} cannot be read: {error.strerror}.") from error
     try:
         tensors = safetensors.torch.load(data)
-        damaged = facts.pop("sha256", None) != _digest(facts, tensors)
+        damaged = facts.pop("sha256", None) != _compute_digest(facts, tensors)
     except (SafetensorError, ArithmeticError, LookupError, RuntimeError, TypeError, ValueError):
         damaged = True
     if damaged:
         raise UsageError(
-            f"{path} is damaged or was cut short; use another copy of the {kind.name}."
+            f"{path} is damaged or was cut short. Use another copy of the {kind.name}."
         )
     return facts, tensors
 
 
-def _description(path: Path, kind: Kind, stream: BinaryIO) -> Facts:
-    """The JSON part, read after the file's size and the header's length have been looked at."""
+def _read_description(path: Path, kind: Kind, stream: BinaryIO) -> Facts:
+    """Read the JSON part, after checking the file's size and the header's length."""
     size = stream.seek(0, os.SEEK_END)
     stream.seek(0)
     length = int.from_bytes(stream.read(8), "little")
-    foreign = UsageError(f"{path} is no {kind.name} of regoal, or was cut short.")
+    foreign = UsageError(
+        f"{path} is not a {kind.name} of regoal, or was cut short. Use another file."
+    )
     if size > MOST_BYTES or not 0 < length <= min(size - 8, MOST_HEADER_BYTES):
         raise foreign
     try:
@@ -92,21 +94,21 @@ def _description(path: Path, kind: Kind, stream: BinaryIO) -> Facts:
         raise foreign from None
     versions = range(kind.oldest, kind.version + 1)
     if found[0] != kind.name or found[1] not in versions:
-        told = f"{found[0]!s:.40} of version {found[1]!s:.40}"
+        what = f"{found[0]!s:.40} of version {found[1]!s:.40}"
         raise UsageError(
-            f"{path} is a regoal {told}, but a {kind.name} of version {kind.version} is needed."
+            f"{path} is a regoal {what}, but a {kind.name} of version {kind.version} is needed."
         )
     return dict(facts)
 
 
-def _digest(facts: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> str:
-    """SHA-256 of everything that a file holds."""
-    digest = hashlib.sha256(_text(facts).encode())
+def _compute_digest(facts: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> str:
+    """Compute the SHA-256 of everything that a file holds."""
+    digest = hashlib.sha256(_to_json(facts).encode())
     for name, tensor in sorted(tensors.items()):
         digest.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}\n".encode())
         digest.update(tensor.numpy().tobytes())
     return digest.hexdigest()
 
 
-def _text(facts: Mapping[str, Any]) -> str:
+def _to_json(facts: Mapping[str, Any]) -> str:
     return json.dumps(facts, sort_keys=True, allow_nan=False)

@@ -6,18 +6,18 @@ import pytest
 import torch
 
 from regoal.networks.kernels.cpu import build as kernel_build
-from regoal.networks.kernels.cpu import kernel as native
+from regoal.networks.kernels.cpu import kernel as cpu_kernel
 
-needs_kernel = pytest.mark.skipif(kernel_build.library(False) is None, reason="no C compiler")
+needs_kernel = pytest.mark.skipif(kernel_build.load_kernel(False) is None, reason="no C compiler")
 
 
 @pytest.fixture
 def rebuilt(monkeypatch, tmp_path):
     """The kernel is looked for anew, in an empty cache, during one test."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    kernel_build.library.cache_clear()
+    kernel_build.load_kernel.cache_clear()
     yield monkeypatch
-    kernel_build.library.cache_clear()
+    kernel_build.load_kernel.cache_clear()
 
 
 def q_of_three(tasks, encoder, policy):
@@ -30,7 +30,7 @@ def test_switched_off(monkeypatch, tasks, encoders, policy):
     encoder = encoders["blocks"]
     usual = q_of_three(tasks, encoder, policy)
     monkeypatch.setenv("REGOAL_KERNEL", "0")
-    monkeypatch.setattr(native, "embed", None)
+    monkeypatch.setattr(cpu_kernel, "embed", None)
     torch.testing.assert_close(q_of_three(tasks, encoder, policy), usual, rtol=1e-4, atol=1e-4)
 
 
@@ -42,7 +42,7 @@ def test_fallback_says_so_once(rebuilt, tasks, encoders, policy, caplog, broken)
         rebuilt.setenv("CC", "false")
     with caplog.at_level(logging.WARNING):
         values = [q_of_three(tasks, encoders["blocks"], policy) for _ in range(3)]
-        native.use_threads(1)
+        cpu_kernel.use_threads(1)
     assert values[0].isfinite().all()
     assert len(caplog.records) == 1
     assert "kernel" in caplog.text
@@ -66,13 +66,13 @@ def test_without_a_cache_it_is_built_for_this_process(rebuilt, caplog, broken, t
 
         rebuilt.setattr(kernel_build.Path, "home", no_home)
     else:
-        assert kernel_build.library(False) is not None
+        assert kernel_build.load_kernel(False) is not None
         [kernel] = (tmp_path / "regoal").iterdir()
         kernel.unlink()
         kernel.write_text("")
-        kernel_build.library.cache_clear()
+        kernel_build.load_kernel.cache_clear()
     with caplog.at_level(logging.WARNING):
-        assert kernel_build.library(False) is not None
+        assert kernel_build.load_kernel(False) is not None
     assert not caplog.records
     assert not list(temporary.iterdir())
 
@@ -83,7 +83,7 @@ def test_the_compilers_own_words_are_passed_on(rebuilt, caplog, tmp_path):
     broken.write_text("int main( { return 0; }\n")
     rebuilt.setattr(kernel_build, "SOURCE", broken)
     with caplog.at_level(logging.WARNING):
-        assert kernel_build.library(False) is None
+        assert kernel_build.load_kernel(False) is None
     assert "broken.c:1" in caplog.text
 
 
@@ -92,7 +92,7 @@ def test_an_empty_cache_variable_counts_as_none(rebuilt, tmp_path):
     rebuilt.setenv("XDG_CACHE_HOME", "")
     rebuilt.setattr(kernel_build.Path, "home", lambda: tmp_path / "home")
     rebuilt.chdir(tmp_path)
-    assert kernel_build.library(False) is not None
+    assert kernel_build.load_kernel(False) is not None
     assert len(list((tmp_path / "home/.cache/regoal").iterdir())) == 1
     assert not (tmp_path / "regoal").exists()
 
@@ -102,19 +102,19 @@ def test_an_empty_cache_variable_counts_as_none(rebuilt, tmp_path):
     "harm", [lambda data: data[: len(data) // 2], lambda data: b"?" + data[1:]]
 )
 def test_a_kernel_that_was_cut_short_or_changed_is_built_again(rebuilt, tmp_path, harm):
-    assert kernel_build.library(False) is not None
+    assert kernel_build.load_kernel(False) is not None
     [kernel] = (tmp_path / "regoal").iterdir()
     whole = kernel.read_bytes()
     kernel.unlink()  # what is loaded keeps its file
     kernel.write_bytes(harm(whole))
-    kernel_build.library.cache_clear()
-    assert kernel_build.library(False) is not None
+    kernel_build.load_kernel.cache_clear()
+    assert kernel_build.load_kernel(False) is not None
     assert kernel_build._is_whole(kernel)
 
 
 @needs_kernel
 def test_built_once(rebuilt):
-    assert kernel_build.library(False) is not None
-    kernel_build.library.cache_clear()
+    assert kernel_build.load_kernel(False) is not None
+    kernel_build.load_kernel.cache_clear()
     rebuilt.setattr(kernel_build.subprocess, "run", None)
-    assert kernel_build.library(False) is not None
+    assert kernel_build.load_kernel(False) is not None

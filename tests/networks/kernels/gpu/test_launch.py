@@ -13,7 +13,7 @@ import torch
 
 from networks.batches import batch_of, random_batch, random_weights
 from regoal.networks import rgnn
-from regoal.networks.kernels.gpu import launch as gpu
+from regoal.networks.kernels.gpu import launch as gpu_kernel
 from regoal.networks.parameters import Layout
 from regoal.networks.q_network import QNetwork
 
@@ -41,13 +41,13 @@ def assert_equal(layout, batch, depths, seed=0, *, values=2e-5, gradients=2e-5):
     """The kernels in single precision agree with the definition in double precision."""
     weights = random_weights(layout, seed, torch.float32)
     expected = gradient(rgnn.embed_reference, weights.double(), layout, batch, depths)
-    ours = [gradient(gpu.embed, weights.to(DEVICE), layout, batch, depths) for _ in range(2)]
+    ours = [gradient(gpu_kernel.embed, weights.to(DEVICE), layout, batch, depths) for _ in range(2)]
     for found, wanted, limit in zip(ours[0], expected, (values, gradients), strict=True):
         scale = max(1.0, wanted.abs().max().item()) if wanted.numel() else 1.0
         torch.testing.assert_close(found / scale, wanted / scale, rtol=0, atol=limit)
     assert all(torch.equal(x, y) for x, y in zip(*ours, strict=True))
     with torch.no_grad():
-        inferred = gpu.embed(weights.to(DEVICE), layout, batch, depths[-1:])[0]
+        inferred = gpu_kernel.embed(weights.to(DEVICE), layout, batch, depths[-1:])[0]
     assert torch.equal(inferred.double().cpu(), ours[0][0][-1])
 
 
@@ -95,7 +95,7 @@ def test_of_equal_messages_the_first_gets_the_gradient():
         if name.startswith("message"):
             part.zero_()
     batch = batch_of((1, 1), [(1, [[[0]], [[0]]])])
-    _, ours = gradient(gpu.embed, weights.to(DEVICE), layout, batch, [1])
+    _, ours = gradient(gpu_kernel.embed, weights.to(DEVICE), layout, batch, [1])
     _, expected = gradient(rgnn.embed_reference, weights.double(), layout, batch, [1])
     first, second = (layout.part(ours, f"message.{i}.bias_out") for i in (0, 1))
     half, other = (layout.part(expected, f"message.{i}.bias_out") for i in (0, 1))
@@ -119,7 +119,9 @@ def test_q_values_and_gradients_on_domains(name, tasks, walk, encoders, monkeypa
     exact.weights.data.copy_(network.weights.data)
     network.to(DEVICE)
     found = []
-    monkeypatch.setattr(gpu, "available", lambda weights, layout: weights.dtype == torch.float32)
+    monkeypatch.setattr(
+        gpu_kernel, "available", lambda weights, layout: weights.dtype == torch.float32
+    )
     for one in (network, exact):
         early, late = one(batch, [1, 3])
         (early.square().sum() + late.sum()).backward()
@@ -136,7 +138,7 @@ def test_objects_that_count_several_times():
     batch = replace(batch, object_nodes=twice, object_instance=instance)
     layout = Layout((2,), 16)
     weights = random_weights(layout, 1, torch.float32)
-    pairs = gpu.read(weights.to(DEVICE), layout, batch, [2]).cpu()[0]
+    pairs = gpu_kernel.read(weights.to(DEVICE), layout, batch, [2]).cpu()[0]
     (f,) = rgnn.embed_reference(weights, layout, batch, [2])
     sums = torch.zeros(2, 16).index_add(0, instance, f[twice])
     expected = torch.cat((f, sums[batch.action_instance]), dim=1)

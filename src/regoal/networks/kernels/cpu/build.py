@@ -1,4 +1,4 @@
-"""The kernel in C, compiled at first use where there is a compiler."""
+"""Compilation of the CPU kernel, which is written in C, at its first use."""
 
 import ctypes
 import hashlib
@@ -23,70 +23,77 @@ log = logging.getLogger(__name__)
 
 
 @cache
-def library(double: bool, /) -> ctypes.CDLL | None:
-    """The compiled kernel, or None (said once) where it cannot be built."""
+def load_kernel(double: bool, /) -> ctypes.CDLL | None:
+    """Return the compiled kernel, or None if it cannot be built, with one warning.
+
+    `double` asks for the kernel in double precision.
+    """
     flags = FLAGS + (DOUBLE if double else ())
     compiler = shutil.which(os.environ.get("CC", "cc")) or shutil.which("gcc")
     if compiler is None:
-        log.warning("no C compiler found: training runs several times slower without the kernel")
+        log.warning(
+            "no C compiler found: training is several times slower without the kernel; install gcc"
+        )
         return None
     try:
-        kernel = _load(compiler, flags)
+        kernel = _load_or_build(compiler, flags)
     except (OSError, subprocess.SubprocessError) as error:
-        log.warning("the C kernel does not build (%s): running without it", _reason(error))
+        log.warning(
+            "the C kernel does not build (%s): running without it, which is slower", _explain(error)
+        )
         return None
     for name in ("room", "infer", "forward", "backward"):
         getattr(kernel, f"regoal_{name}").restype = ctypes.c_int64
     return kernel
 
 
-def _reason(error: Exception) -> str:
-    """The error in one line: of the compiler's own words the first that speak of an error."""
+def _explain(error: Exception) -> str:
+    """Describe the error in one line: the first line of the compiler's output with an error."""
     if not isinstance(error, subprocess.CalledProcessError):
         return str(error)
     lines = error.stderr.decode(errors="replace").splitlines()
-    ended = f"the compiler ends with exit status {error.returncode}"
-    return next((line for line in lines if "error" in line), ended)
+    status = f"the compiler ended with exit status {error.returncode}"
+    return next((line for line in lines if "error" in line), status)
 
 
-def _load(compiler: str, flags: Sequence[str]) -> ctypes.CDLL:
-    """The kernel in the user's cache, built if it is not there.
+def _load_or_build(compiler: str, flags: Sequence[str]) -> ctypes.CDLL:
+    """Load the kernel from the user's cache, and build it first if it is not there.
 
-    One that a full disk or a crash has cut short would end this process by a signal, so that only a
-    whole one is loaded. Where the cache cannot be written or read, one for this process alone.
+    A file that a full disk or a crash has cut short would end this process by a signal. So only a
+    complete file is loaded. If the cache cannot be used, the kernel is built for this process only.
     """
     try:
-        path = _cache() / f"kernel-{_identity(compiler, flags)}.so"
+        path = _find_cache() / f"kernel-{_identify(compiler, flags)}.so"
         if not _is_whole(path):
             path.parent.mkdir(parents=True, exist_ok=True)
             with tempfile.TemporaryDirectory(dir=path.parent) as folder:
-                _sealed(_build(compiler, flags, folder)).replace(path)
+                _seal(_build(compiler, flags, folder)).replace(path)
         return ctypes.CDLL(str(path))
-    except (OSError, RuntimeError):  # the latter where there is no home
+    except (OSError, RuntimeError):  # RuntimeError if there is no home folder
         with tempfile.TemporaryDirectory() as folder:
             return ctypes.CDLL(str(_build(compiler, flags, folder)))
 
 
-def _sealed(path: Path) -> Path:
-    """The file with its SHA-256 behind its end, which the loader of libraries ignores."""
+def _seal(path: Path) -> Path:
+    """Append the file's SHA-256 to it; the loader of libraries ignores what follows the end."""
     data = path.read_bytes()
     path.write_bytes(data + hashlib.sha256(data).digest())
     return path
 
 
 def _is_whole(path: Path) -> bool:
-    """Whether `path` is there as `_sealed` left it."""
+    """Tell whether `path` is there and complete, as `_seal` left it."""
     data = path.read_bytes() if path.exists() else b""
     end = len(data) - hashlib.sha256().digest_size
     return end > 0 and hashlib.sha256(data[:end]).digest() == data[end:]
 
 
-def _cache() -> Path:
+def _find_cache() -> Path:
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "regoal"
 
 
-def _identity(compiler: str, flags: Sequence[str]) -> str:
-    """Another one for each source, compiler, flags and processor."""
+def _identify(compiler: str, flags: Sequence[str]) -> str:
+    """Compute an identity that differs for other sources, compilers, flags and processors."""
     cpu = Path("/proc/cpuinfo")
     identity = [path.read_text(encoding="utf-8") for path in SOURCES]
     identity += [compiler, *flags, platform.machine()]

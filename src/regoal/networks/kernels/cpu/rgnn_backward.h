@@ -1,11 +1,11 @@
-/* One round backward: gradients of its result become those of its input. */
+/* One round backward: turns the gradients of its result into those of its input. */
 
 static void transpose(const REAL *w, int64_t rows, int64_t columns, REAL *out) {
     for (int64_t i = 0; i < rows; i++)
         for (int64_t j = 0; j < columns; j++) out[j * rows + i] = w[i * columns + j];
 }
 
-/* An MLP's weights, each matrix transposed in place of the original; biases stay unset. */
+/* Transpose each matrix of an MLP. It takes the place of the original; biases are not set. */
 static void transpose_mlp(const REAL *w, int64_t inputs, int64_t outputs, REAL *out) {
     transpose(w, inputs, inputs, out);
     int64_t second = inputs * inputs + inputs;
@@ -20,9 +20,9 @@ static void transpose_weights(const Network *net, REAL *out) {
     transpose_mlp(net->weights + net->update_at, 2 * net->size, net->size, out + net->update_at);
 }
 
-/* Back through an MLP's second layer and its activation: the gradient of the first layer's result
- * goes into `grad` [n, inputs], the biases' and the second layer's are added to `dw`. `hidden` is
- * the first layer's result. */
+/* Go back through an MLP's second layer and its activation. `hidden` is the first layer's result.
+ * Its gradient is written to `grad` [n, inputs]. The gradients of both biases and of the second
+ * matrix are added to `dw`. */
 static void second_layer_backward(int64_t n, int64_t inputs, int64_t outputs, const REAL *hidden,
                                   const REAL *transposed, const REAL *grad_out, REAL *grad,
                                   REAL *dw) {
@@ -35,8 +35,8 @@ static void second_layer_backward(int64_t n, int64_t inputs, int64_t outputs, co
     add_rows(n, grad, inputs, dw + inputs * inputs);
 }
 
-/* Back through some of the first layer's inputs: `in` [n, inputs], `grad` [n, width] in, `grad_in`
- * [n, inputs] added to, and so is `dw`; `w` of both begins at these inputs. */
+/* Go back through some of the first layer's inputs, `in` [n, inputs]. Reads `grad` [n, width] and
+ * adds to `grad_in` [n, inputs] and to `dw`. `transposed` and `dw` begin at these inputs. */
 static void first_layer_backward(int64_t n, const REAL *in, int64_t in_step, int64_t inputs,
                                  const REAL *grad, int64_t width, const REAL *transposed,
                                  REAL *grad_in, REAL *dw) {
@@ -44,19 +44,19 @@ static void first_layer_backward(int64_t n, const REAL *in, int64_t in_step, int
     product(n, grad, width, width, transposed, width, inputs, 0, grad_in, in_step, 1);
 }
 
-/* Back through the update: `grad` [N, D] of the round's result becomes that of its input through
- * the residual and the MLP; `grad_strongest` [N, D] is set. */
+/* Go back through the update. `grad` [N, D] holds the gradient of the round's result, and then that
+ * of its input, through the residual and the MLP. `grad_strongest` [N, D] is written. */
 static void update_backward(const Network *net, const Graph *g, const REAL *transposed,
                             const REAL *x, const REAL *strongest, const REAL *update,
                             const REAL *normal, const REAL *deviation, REAL *grad,
                             REAL *grad_strongest, REAL *dw) {
     REAL in[ROOM], out[ROOM], inner[ROOM], grad_in[ROOM];
     REAL product_with[MAX_WIDTH];
-    int64_t D = net->size, wide = 2 * D, block = rows_of(wide);
+    int64_t D = net->size, wide = 2 * D, block = block_rows(wide);
     const REAL *scale = net->weights + net->norm_at;
     REAL *dscale = dw + net->norm_at, *dshift = dscale + D;
     for (int64_t v = g->node_begin; v < g->node_end; v += block) {
-        int64_t n = fewer(block, g->node_end - v);
+        int64_t n = min_of(block, g->node_end - v);
         for (int64_t i = 0; i < n; i++) {
             const REAL *z = normal + (v + i) * D, *dy = grad + (v + i) * D;
             REAL *du = out + i * D;
@@ -85,9 +85,10 @@ static void update_backward(const Network *net, const Graph *g, const REAL *tran
     }
 }
 
-/* The strongest messages' gradients [n * K, D]: zero where another row has won. */
-static void won_gradients(int64_t count, int64_t first, const int64_t *args, const INTEGER *winner,
-                          const REAL *grad_strongest, int64_t D, REAL *out) {
+/* Write the messages' gradients [n * K, D]: zero if another message was the largest. */
+static void select_gradients(int64_t count, int64_t first, const int64_t *args,
+                             const INTEGER *winner, const REAL *grad_strongest, int64_t D,
+                             REAL *out) {
     for (int64_t i = 0; i < count; i++) {
         ivec row = (INTEGER)(first + i) - (ivec){0};
         for (int64_t d = 0; d < D; d += LANES) {
@@ -98,6 +99,7 @@ static void won_gradients(int64_t count, int64_t first, const int64_t *args, con
     }
 }
 
+/* Add each row to the row of `x` that belongs to its node. */
 static void scatter(int64_t count, const int64_t *nodes, const REAL *rows, int64_t D, REAL *x) {
     for (int64_t i = 0; i < count; i++)
         for (int64_t d = 0; d < D; d += LANES) {
@@ -106,8 +108,8 @@ static void scatter(int64_t count, const int64_t *nodes, const REAL *rows, int64
         }
 }
 
-/* Atoms a .. a + n: gradients of the places that are not shared go on to the inputs, those of the
- * shared ones are added up in the table. */
+/* Go back through the first layer of atoms a .. a + n. Gradients of places that are not shared go
+ * to the inputs. Those of shared places are added up in the table. */
 static void atoms_backward(const Relation *rel, int64_t a, int64_t n, const REAL *in, int64_t D,
                            const REAL *grad, const REAL *transposed, REAL *table, REAL *grad_in,
                            REAL *dw) {
@@ -125,14 +127,15 @@ static void atoms_backward(const Relation *rel, int64_t a, int64_t n, const REAL
     }
 }
 
+/* Pass the sums in the table on to the shared nodes. */
 static void table_backward(const Relation *rel, const REAL *x, int64_t D, const REAL *table,
                            const REAL *transposed, REAL *grad, REAL *dw) {
     REAL in[ROOM], grad_in[ROOM];
-    int64_t width = rel->width, block = rows_of(width);
+    int64_t width = rel->width, block = block_rows(width);
     for (int64_t i = 0; i < rel->arity; i++) {
         const int64_t *nodes = rel->node_of + i * rel->atoms;
         for (int64_t v = 0; v < rel->shared[i]; v += block) {
-            int64_t n = fewer(block, rel->shared[i] - v);
+            int64_t n = min_of(block, rel->shared[i] - v);
             gather(n, 1, nodes + v, x, D, in);
             memset(grad_in, 0, n * D * sizeof(REAL));
             first_layer_backward(n, in, D, D, table, width, transposed + i * D, grad_in,
@@ -143,6 +146,7 @@ static void table_backward(const Relation *rel, const REAL *x, int64_t D, const 
     }
 }
 
+/* Go back through all messages of a round; `grad` and `dw` are added to. */
 static void messages_backward(const Network *net, const Stage *stage, const REAL *transposed,
                               const REAL *x, const REAL *hidden, const INTEGER *winner,
                               const REAL *grad_strongest, REAL *grad, REAL *dw, REAL *table) {
@@ -150,13 +154,14 @@ static void messages_backward(const Network *net, const Stage *stage, const REAL
     int64_t D = net->size;
     for (int64_t r = 0; r < net->relations; r++) {
         Relation rel = relation_of(net, stage, r);
-        int64_t K = rel.arity, width = rel.width, block = rows_of(width), at = net->message_at[r];
+        int64_t K = rel.arity, width = rel.width, block = block_rows(width);
+        int64_t at = net->message_at[r];
         memset(table, 0, table_size(&rel) * sizeof(REAL));
         for (int64_t a = 0; a < rel.atoms; a += block) {
-            int64_t n = fewer(block, rel.atoms - a), first = rel.first + a * K;
+            int64_t n = min_of(block, rel.atoms - a), first = rel.first + a * K;
             const int64_t *args = rel.args + a * K;
             gather(n, K, args, x, D, in);
-            won_gradients(n * K, first, args, winner, grad_strongest, D, out);
+            select_gradients(n * K, first, args, winner, grad_strongest, D, out);
             memcpy(grad_in, out, n * width * sizeof(REAL));
             second_layer_backward(n, width, width, hidden + first * D, transposed + at, out, inner,
                                   dw + at);

@@ -20,11 +20,11 @@
 #define TILE_COLUMNS 2
 #endif
 #define TILE_ROWS 6
-#define MOST_ROWS 12     /* rows of a tile of two columns */
+#define MOST_ROWS 12     /* rows in a tile of two columns */
 #define LANES ((int)(VECTOR_BYTES / sizeof(REAL)))
-#define MAX_WIDTH 1024  /* K * D and 2 * D at most */
+#define MAX_WIDTH 1024  /* the most that K * D and 2 * D may be */
 #define MAX_ARITY (MAX_WIDTH / 16)
-#define MAX_ROWS 48     /* rows that stay in the nearer caches through one MLP */
+#define MAX_ROWS 48     /* so few rows stay in the nearer caches during one MLP */
 #define ROOM (48 * 256) /* numbers in one block of rows; a few blocks fit on a thread's stack */
 #define INLINE static inline __attribute__((always_inline))
 
@@ -35,7 +35,7 @@ INLINE vec load(const REAL *p) { return *(const vec *)p; }
 INLINE void store(REAL *p, vec v) { *(vec *)p = v; }
 INLINE vec splat(REAL x) { return x - (vec){0}; }
 
-/* Sixteen numbers at once have instructions of their own for what the general forms spell out. */
+/* For vectors of sixteen numbers, one instruction does what the general forms below spell out. */
 #if defined(__AVX512F__) && !defined(DOUBLE)
 typedef __mmask16 mask;
 INLINE mask larger(vec a, vec b) {
@@ -78,8 +78,8 @@ INLINE vec times_two_to(vec x, vec n) {
 #endif
 #endif
 
-/* Gradients fade through many rounds; arithmetic on numbers too small for a full mantissa is a
- * hundred times slower, so they count as zero in a shard's part of a call. */
+/* Gradients become tiny over many rounds. Arithmetic on numbers too small for a full mantissa is a
+ * hundred times slower. So they count as zero while a shard is computed. */
 #ifdef __SSE2__
 #define FLUSH_BEGIN unsigned int flush_before = _mm_getcsr(); _mm_setcsr(flush_before | 0x8040)
 #define FLUSH_END _mm_setcsr(flush_before)
@@ -88,14 +88,16 @@ INLINE vec times_two_to(vec x, vec n) {
 #define FLUSH_END
 #endif
 
-static int64_t fewer(int64_t limit, int64_t count) { return count < limit ? count : limit; }
+static int64_t min_of(int64_t limit, int64_t count) { return count < limit ? count : limit; }
 
-/* How many rows of this width are one block. */
-static int64_t rows_of(int64_t width) { return fewer(MAX_ROWS, ROOM / width); }
+/* Return how many rows of this width are one block. */
+static int64_t block_rows(int64_t width) { return min_of(MAX_ROWS, ROOM / width); }
 
-/* ---- dense products of a few rows; a matrix is its first number and the step between rows ---- */
+/* ---- dense products of a few rows ----
+ * A matrix is given by its first number and by the step from one row to the next. */
 
-/* out[r, :] = bias + rows[r, :] @ weight, or added to out, for R rows and C vectors of columns */
+/* Compute out[r, :] = bias + rows[r, :] @ weight for R rows and C vectors of columns. If `add`, the
+ * product is added to out instead of to the bias. */
 INLINE void tile(int R, int C, const REAL *rows, int64_t row_step, int64_t inputs,
                  const REAL *weight, int64_t step, const REAL *bias, REAL *out, int64_t out_step,
                  int add) {
@@ -116,7 +118,7 @@ INLINE void tile(int R, int C, const REAL *rows, int64_t row_step, int64_t input
         for (int c = 0; c < C; c++) store(out + r * out_step + c * LANES, sum[r][c]);
 }
 
-/* As many rows at once as there are registers for, then some, then one. */
+/* Take R rows at once while there are so many, then S, then one. R fits into the registers. */
 INLINE void row_tiles(int R, int S, int C, int64_t n, const REAL *rows, int64_t row_step,
                       int64_t inputs, const REAL *weight, int64_t step, const REAL *bias,
                       REAL *out, int64_t out_step, int add) {
@@ -132,7 +134,8 @@ INLINE void row_tiles(int R, int S, int C, int64_t n, const REAL *rows, int64_t 
              out_step, add);
 }
 
-/* out [n, outputs] = bias + rows [n, inputs] @ weight [inputs, outputs], or added to out */
+/* Compute out [n, outputs] = bias + rows [n, inputs] @ weight [inputs, outputs]; if `add`, add the
+ * product to out. */
 static void product(int64_t n, const REAL *rows, int64_t row_step, int64_t inputs,
                     const REAL *weight, int64_t step, int64_t outputs, const REAL *bias, REAL *out,
                     int64_t out_step, int add) {
@@ -164,7 +167,8 @@ INLINE void outer_tile(int I, int C, int64_t n, const REAL *rows, int64_t row_st
         for (int c = 0; c < C; c++) store(out + i * step + c * LANES, sum[i][c]);
 }
 
-/* out [inputs, outputs] += rows^T [inputs, n] @ grads [n, outputs]; inputs is a multiple of 4 */
+/* Add rows^T [inputs, n] @ grads [n, outputs] to out [inputs, outputs]. `inputs` is a multiple of
+ * 4. */
 static void outer_product(int64_t n, const REAL *rows, int64_t row_step, int64_t inputs,
                           const REAL *grads, int64_t grad_step, int64_t outputs, REAL *out,
                           int64_t step) {
@@ -185,6 +189,7 @@ static void outer_product(int64_t n, const REAL *rows, int64_t row_step, int64_t
 #undef COLUMNS
 }
 
+/* Add the sum of all rows to `out` [width]. */
 static void add_rows(int64_t n, const REAL *grads, int64_t width, REAL *out) {
     for (int64_t c = 0; c < width; c += LANES) {
         vec sum = load(out + c);
@@ -221,7 +226,7 @@ static void mish(int64_t count, const REAL *x, REAL *out) {
     }
 }
 
-/* out = mish(x), and grad *= mish'(x) */
+/* Compute out = mish(x), and multiply grad by mish'(x). */
 static void mish_backward(int64_t count, const REAL *x, REAL *out, REAL *grad) {
     for (int64_t i = 0; i < count; i += LANES) {
         vec v = load(x + i), e = exponential(at_most(v, splat(20))), n = e * (e + 2);

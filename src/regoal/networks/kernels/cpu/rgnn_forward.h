@@ -1,5 +1,6 @@
 /* One round forward. */
 
+/* Copy the node's embedding for each argument: out [rows * arity, size]. */
 static void gather(int64_t rows, int64_t arity, const int64_t *args, const REAL *x, int64_t size,
                    REAL *out) {
     for (int64_t i = 0; i < rows * arity; i++)
@@ -7,7 +8,7 @@ static void gather(int64_t rows, int64_t arity, const int64_t *args, const REAL 
             store(out + i * size + d, load(x + args[i] * size + d));
 }
 
-/* `winner` may be missing. */
+/* Keep the largest message to each node. `winner`, if given, gets the argument that it went to. */
 static void keep_strongest(int64_t count, int64_t first, const int64_t *args, const REAL *messages,
                            int64_t size, REAL *strongest, INTEGER *winner) {
     for (int64_t i = 0; i < count; i++) {
@@ -24,15 +25,16 @@ static void keep_strongest(int64_t count, int64_t first, const int64_t *args, co
     }
 }
 
-/* One relation of a graph, and the places whose part of the first layer is shared. */
+/* One relation of a graph. A place is shared if its part of the first layer is computed once for
+ * each node, and not for each atom. */
 typedef struct {
     int64_t arity, width, atoms;      /* K, K * D */
-    const int64_t *args;              /* of its first atom in this graph */
-    int64_t first;                    /* that argument's row in the batch */
-    const int64_t *shared;            /* [K] */
+    const int64_t *args;              /* those of its atoms in this graph */
+    int64_t first;                    /* row in the batch of its first argument */
+    const int64_t *shared;            /* [K] nodes of each place; 0: not shared */
     const int32_t *slot;
     const int64_t *node_of;
-    int shares;                       /* whether any place is shared */
+    int shares;                       /* not 0 if any place is shared */
 } Relation;
 
 static Relation relation_of(const Network *net, const Stage *stage, int64_t r) {
@@ -48,14 +50,14 @@ static Relation relation_of(const Network *net, const Stage *stage, int64_t r) {
     return found;
 }
 
-/* Numbers in a table with one row of K * D for each shared node of each place. */
+/* Count the numbers in a table with a row of K * D for each shared node of each place. */
 static int64_t table_size(const Relation *rel) {
     int64_t rows = 0;
     for (int64_t i = 0; i < rel->arity; i++) rows += rel->shared[i];
     return rows * rel->width;
 }
 
-/* Room for the largest table of all relations. */
+/* Allocate the largest table that any relation needs; 0 if there is no memory. */
 static REAL *new_table(const Network *net, const Stage *stage) {
     int64_t most = 1;
     for (int64_t r = 0; r < net->relations; r++) {
@@ -65,14 +67,14 @@ static REAL *new_table(const Network *net, const Stage *stage) {
     return malloc(most * sizeof(REAL));
 }
 
-/* The shared nodes' part of the first layer, before the bias. */
+/* Compute the shared nodes' part of the first layer, without the bias. */
 static void fill_table(const Relation *rel, const REAL *w, const REAL *x, int64_t D, REAL *table) {
     REAL in[ROOM];
     for (int64_t i = 0; i < rel->arity; i++) {
         const int64_t *nodes = rel->node_of + i * rel->atoms;
-        int64_t block = rows_of(rel->width);
+        int64_t block = block_rows(rel->width);
         for (int64_t v = 0; v < rel->shared[i]; v += block) {
-            int64_t n = fewer(block, rel->shared[i] - v);
+            int64_t n = min_of(block, rel->shared[i] - v);
             gather(n, 1, nodes + v, x, D, in);
             product(n, in, D, D, w + i * D * rel->width, rel->width, rel->width, 0, table,
                     rel->width, 0);
@@ -81,14 +83,14 @@ static void fill_table(const Relation *rel, const REAL *w, const REAL *x, int64_
     }
 }
 
-/* The place after the run of places from `place` on that are all shared or all not. */
+/* Return the end of the run of places from `place` on that are all shared, or all not shared. */
 static int64_t run_end(const Relation *rel, int64_t place) {
     int64_t end = place + 1;
     while (end < rel->arity && !rel->shared[end] == !rel->shared[place]) end++;
     return end;
 }
 
-/* The rows of a table that belong to one atom's shared places; returns how many. */
+/* Find the rows of a table that belong to one atom's shared places; returns how many. */
 INLINE int table_rows(const Relation *rel, const int32_t *slot, REAL *table, REAL **rows) {
     int count = 0;
     for (int64_t i = 0; i < rel->arity; i++) {
@@ -98,7 +100,8 @@ INLINE int table_rows(const Relation *rel, const int32_t *slot, REAL *table, REA
     return count;
 }
 
-/* The first layer of atoms a .. a + n: the shared places from the table, the others multiplied. */
+/* Compute the first layer of atoms a .. a + n. Shared places are read from the table; the others
+ * are multiplied. */
 static void first_layer(const Relation *rel, int64_t a, int64_t n, const REAL *in, int64_t D,
                         const REAL *w, const REAL *bias, REAL *table, REAL *h) {
     int64_t width = rel->width, K = rel->arity;
@@ -117,6 +120,8 @@ static void first_layer(const Relation *rel, int64_t a, int64_t n, const REAL *i
                     0, h, width, 1);
 }
 
+/* Compute all messages of a round and keep the largest one to each node. `hidden` and `winner` are
+ * written if given. */
 static void send_messages(const Network *net, const Stage *stage, const REAL *x, REAL *hidden,
                           REAL *strongest, INTEGER *winner, REAL *table) {
     REAL in[ROOM], act[ROOM], out[ROOM];
@@ -124,12 +129,12 @@ static void send_messages(const Network *net, const Stage *stage, const REAL *x,
     int64_t D = net->size;
     for (int64_t r = 0; r < net->relations; r++) {
         Relation rel = relation_of(net, stage, r);
-        int64_t K = rel.arity, width = rel.width, block = rows_of(width);
+        int64_t K = rel.arity, width = rel.width, block = block_rows(width);
         const REAL *w = net->weights + net->message_at[r], *b = w + width * width;
         const REAL *w2 = b + width, *b2 = w2 + width * width;
         fill_table(&rel, w, x, D, table);
         for (int64_t a = 0; a < rel.atoms; a += block) {
-            int64_t n = fewer(block, rel.atoms - a);
+            int64_t n = min_of(block, rel.atoms - a);
             const int64_t *args = rel.args + a * K;
             REAL *h = hidden ? hidden + (rel.first + a * K) * D : scratch;
             gather(n, K, args, x, D, in);
@@ -151,7 +156,7 @@ static REAL mean_of(const REAL *x, int64_t size) {
     return total_of(sum) / size;
 }
 
-/* y = (u - mean) / deviation; returns one over the deviation */
+/* Compute y = (u - mean) / deviation; returns one over the deviation. */
 static REAL normalise(const REAL *u, int64_t size, REAL *y) {
     REAL mean = mean_of(u, size), square[MAX_WIDTH];
     for (int64_t d = 0; d < size; d += LANES) {
@@ -164,6 +169,7 @@ static REAL normalise(const REAL *u, int64_t size, REAL *y) {
     return inverse;
 }
 
+/* Put the rows of a and b side by side: out [n, 2 * size]. */
 INLINE void join(int64_t n, const REAL *a, const REAL *b, int64_t size, REAL *out) {
     for (int64_t i = 0; i < n; i++) {
         for (int64_t d = 0; d < size; d += LANES) {
@@ -173,15 +179,17 @@ INLINE void join(int64_t n, const REAL *a, const REAL *b, int64_t size, REAL *ou
     }
 }
 
+/* Compute the next embeddings from the largest messages. `update`, `normal` and `deviation` are
+ * written if given. */
 static void update_nodes(const Network *net, const Graph *g, const REAL *x, const REAL *strongest,
                          REAL *update, REAL *normal, REAL *deviation, REAL *next) {
     REAL in[ROOM], act[ROOM], out[ROOM];
     REAL scratch[ROOM], y[MAX_WIDTH];
-    int64_t D = net->size, wide = 2 * D, block = rows_of(wide);
+    int64_t D = net->size, wide = 2 * D, block = block_rows(wide);
     const REAL *w = net->weights + net->update_at, *b = w + wide * wide, *w2 = b + wide;
     const REAL *b2 = w2 + wide * D, *scale = net->weights + net->norm_at, *shift = scale + D;
     for (int64_t v = g->node_begin; v < g->node_end; v += block) {
-        int64_t n = fewer(block, g->node_end - v);
+        int64_t n = min_of(block, g->node_end - v);
         REAL *h = update ? update + v * wide : scratch;
         join(n, strongest + v * D, x + v * D, D, in);
         product(n, in, wide, wide, w, wide, wide, b, h, wide, 0);
@@ -204,6 +212,7 @@ static void start_maximum(const Graph *g, int64_t D, REAL *strongest, INTEGER *w
         for (int64_t i = g->node_begin * D; i < g->node_end * D; i++) winner[i] = -1;
 }
 
+/* Set the maximum of nodes without messages to 0. */
 static void end_maximum(const Graph *g, int64_t D, REAL *strongest) {
     for (int64_t i = g->node_begin * D; i < g->node_end * D; i += LANES) {
         vec none = splat(-INFINITY), best = load(strongest + i);

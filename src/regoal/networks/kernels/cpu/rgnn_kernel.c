@@ -1,13 +1,13 @@
 /* Rounds of message passing, forward and backward, in plain C.
  *
- * The same function as `embed_reference` in rgnn.py:
+ * They compute the same function as `embed_reference` in rgnn.py:
  *     m_i  = f_i + MLP_R(f_1 .. f_K)_i                  for every atom R(o_1 .. o_K)
  *     f(o) = f(o) + LayerNorm(MLP_U(max messages, f(o)))
- * Where several messages are largest, the gradient flows to the first of them.
+ * If several messages are largest, the first of them gets the gradient.
  *
  * Shapes: N nodes, M arguments of all atoms, D embedding size (a multiple of LANES), L layers.
- * A shard is the nodes [node_begin, node_end) and, of each relation, the atoms
- * [atom_begin, atom_end): whole instances, so that shards run beside each other.
+ * A shard has the nodes [node_begin, node_end) and, of each relation, the atoms
+ * [atom_begin, atom_end). It holds whole instances, so shards can be computed in parallel.
  */
 #include "rgnn_dense.h"
 #include "rgnn_stages.h"
@@ -15,19 +15,19 @@
 #include "rgnn_backward.h"
 #include "rgnn_threads.h"
 
-typedef struct {        /* what the backward pass needs, [L, ...] */
+typedef struct {        /* values of the forward pass that the backward pass needs */
     REAL *embeddings;   /* [L + 1, N, D] before each round, and after the last */
     REAL *strongest;    /* [L, N, D] largest message, 0 where there is none */
-    INTEGER *winner;    /* [L, N, D] which row of the arguments it came from, -1 for none */
+    INTEGER *winner;    /* [L, N, D] the argument that it went to, -1 for none */
     REAL *hidden;       /* [L, M, D] message MLPs before the activation */
     REAL *update;       /* [L, N, 2D] update MLP before the activation */
     REAL *normal;       /* [L, N, D] normalised update, before scale and shift */
     REAL *deviation;    /* [L, N] one over the standard deviation */
-} Saved;
+} Activations;
 
-/* ---- from stage to stage, in place: a node's number never falls ---- */
+/* ---- from stage to stage, in place, as a node's number never falls ---- */
 
-/* The rows of a stage's nodes from those of the stage before. */
+/* Fill the rows of a stage's nodes from those of the stage before. */
 static void expand(const Stage *stage, int64_t D, REAL *x) {
     const Graph *g = &stage->graph;
     for (int64_t v = g->node_end - 1; v >= g->node_begin; v--) {
@@ -36,7 +36,7 @@ static void expand(const Stage *stage, int64_t D, REAL *x) {
     }
 }
 
-/* Gradients of the rows of the stage before from those of a stage's. */
+/* Add the gradients of a stage's nodes up to those of the stage before. */
 static void contract(const Stage *stage, int64_t D, REAL *grad) {
     const Graph *g = &stage->graph;
     for (int64_t v = g->node_begin; v < g->node_end; v++) {
@@ -49,7 +49,7 @@ static void contract(const Stage *stage, int64_t D, REAL *grad) {
     }
 }
 
-/* The rows of all nodes of the whole from those of a stage's. */
+/* Fill the rows of all nodes of the whole graph from those of a stage's nodes. */
 static void spread(const Graph *whole, const Stage *stage, int64_t D, const REAL *x, REAL *out) {
     for (int64_t v = whole->node_begin; v < whole->node_end; v++) {
         const REAL *from = x + stage->class_of[v - whole->node_begin] * D;
@@ -57,7 +57,7 @@ static void spread(const Graph *whole, const Stage *stage, int64_t D, const REAL
     }
 }
 
-/* Gradients of the rows of a stage's nodes, added to `grad`, from those of the whole's. */
+/* Add the gradients of the whole graph's nodes to those of a stage's nodes, `grad`. */
 static void gather_gradients(const Graph *whole, const Stage *stage, int64_t D, const REAL *grads,
                              REAL *grad) {
     for (int64_t v = whole->node_begin; v < whole->node_end; v++) {
@@ -69,19 +69,19 @@ static void gather_gradients(const Graph *whole, const Stage *stage, int64_t D, 
 
 /* ---- all rounds forward ---- */
 
-/* A batch, cut into shards. */
+/* A batch cut into shards. */
 typedef struct {
     const Network *net;
     int64_t count;
     const Graph *graphs;   /* [count] */
-    Stages *const *stages; /* [count], each as large as `regoal_room` says */
+    Stages *const *stages; /* [count], each of the size that `regoal_room` returns */
 } Shards;
 
 typedef struct {
     const Shards *shards;
     int64_t wanted;        /* W */
     const int64_t *depths; /* [W], rising; the last one is the number of layers */
-    const Saved *saved;
+    const Activations *saved;
     REAL *out;             /* [W, N, D] */
 } Forward;
 
@@ -89,7 +89,7 @@ static int64_t forward_shard(const void *call, int64_t shard) {
     const Forward *c = call;
     const Network *net = c->shards->net;
     const Graph *g = c->shards->graphs + shard;
-    const Saved *saved = c->saved;
+    const Activations *saved = c->saved;
     const int64_t *depths = c->depths;
     int64_t D = net->size, nodes = g->nodes * D, layers = depths[c->wanted - 1], l = 0;
     REAL *out = c->out;
@@ -117,13 +117,13 @@ static int64_t forward_shard(const void *call, int64_t shard) {
     return 0;
 }
 
-/* `out` are the embeddings after the wanted depths; `saved` is filled, but for the first N rows of
- * its embeddings, which must be the start, 0. As the calls below, it returns not 0 where there is
- * no memory. */
+/* Run all rounds and keep what the backward pass needs. `out` gets the embeddings after the wanted
+ * depths. `saved` is filled; the first N rows of its embeddings must be 0 before. This function and
+ * the two below return 0, or another number if there is no memory. */
 int64_t regoal_forward(const Shards *shards, int64_t wanted, const int64_t *depths,
-                       const Saved *saved, REAL *out) {
+                       const Activations *saved, REAL *out) {
     Forward call = {shards, wanted, depths, saved, out};
-    return beside_each_other(shards->count, forward_shard, &call);
+    return run_shards(shards->count, forward_shard, &call);
 }
 
 typedef struct {
@@ -156,11 +156,11 @@ static int64_t infer_shard(const void *call, int64_t shard) {
     return 0;
 }
 
-/* Without anything for a backward pass: `x` [2, N, D] begins with the start, 0; `strongest` [N, D]
- * is room to work in; `out` [N, D]. */
+/* Run all rounds and keep nothing for a backward pass. The first half of `x` [2, N, D] must be 0
+ * before; `strongest` [N, D] is memory to work in. `out` [N, D] gets the last embeddings. */
 int64_t regoal_infer(const Shards *shards, int64_t layers, REAL *x, REAL *strongest, REAL *out) {
     Infer call = {shards, layers, x, strongest, out};
-    return beside_each_other(shards->count, infer_shard, &call);
+    return run_shards(shards->count, infer_shard, &call);
 }
 
 /* ---- all rounds backward ---- */
@@ -169,8 +169,8 @@ typedef struct {
     const Shards *shards;
     int64_t wanted;
     const int64_t *depths;
-    const REAL *grads;           /* [W, N, D] of the embeddings after the wanted depths */
-    const Saved *saved;
+    const REAL *grads;           /* [W, N, D] gradients of the embeddings after the wanted depths */
+    const Activations *saved;
     const REAL *transposed;      /* all weights */
     REAL *grad, *grad_strongest; /* [N, D] */
     REAL *dw;                    /* [count, weights] */
@@ -182,7 +182,7 @@ static int64_t backward_shard(const void *call, int64_t shard) {
     const Network *net = c->shards->net;
     const Graph *g = c->shards->graphs + shard;
     const Stages *stages = c->shards->stages[shard];
-    const Saved *saved = c->saved;
+    const Activations *saved = c->saved;
     REAL *grad = c->grad, *dw = c->dw + shard * c->weights;
     int64_t D = net->size, nodes = g->nodes * D, w = c->wanted - 1, l = c->depths[w] - 1;
     for (int64_t i = g->node_begin * D; i < g->node_end * D; i++) grad[i] = 0;
@@ -206,16 +206,16 @@ static int64_t backward_shard(const void *call, int64_t shard) {
     return 0;
 }
 
-/* After `regoal_forward` with the same shards, depths and `saved`. `transposed` [weights] and `work`
- * [2, N, D] are room to work in; `dw` [count, weights] begins as 0, and its first row becomes the
- * weights' gradients, those of the shards added in order. */
+/* Run all rounds backward, after `regoal_forward` with the same shards, depths and `saved`.
+ * `transposed` [weights] and `work` [2, N, D] are memory to work in. `dw` [count, weights] must be
+ * 0 before. Its first row becomes the weights' gradients: those of the shards, added in order. */
 int64_t regoal_backward(const Shards *shards, int64_t wanted, const int64_t *depths,
-                        const REAL *grads, const Saved *saved, REAL *transposed, REAL *work,
+                        const REAL *grads, const Activations *saved, REAL *transposed, REAL *work,
                         REAL *dw, int64_t weights) {
     REAL *strongest = work + shards->graphs->nodes * shards->net->size;
     Backward call = {shards, wanted, depths, grads, saved, transposed, work, strongest, dw, weights};
     transpose_weights(shards->net, transposed);
-    int64_t failed = beside_each_other(shards->count, backward_shard, &call);
+    int64_t failed = run_shards(shards->count, backward_shard, &call);
     for (int64_t shard = 1; shard < shards->count; shard++)
         for (int64_t i = 0; i < weights; i++) dw[i] += dw[shard * weights + i];
     return failed;

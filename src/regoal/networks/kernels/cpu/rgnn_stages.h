@@ -1,12 +1,14 @@
-/* Before the rounds: which nodes they cannot tell apart yet, and what many atoms share.
+/* Done before the rounds: find nodes that the rounds cannot distinguish yet, and shared work.
  *
- * The largest message does not depend on how often it comes. So two nodes have equal embeddings
- * after t rounds where t rounds of refinement give them the same colour: at first all have one, and
- * a round's is that of the round before and the set of (relation, place, colours of all arguments)
- * of a node's atoms. Colours are hashes of 64 bits. Nodes of a colour become one, and atoms that so
- * coincide, too; the smaller graph stands for the whole in the rounds up to t. A stage is some
- * rounds in a row that run on one graph. Its nodes are numbered from node_begin on, in the order of
- * the first of each colour, so that a node's number never falls from a stage to the next.
+ * The largest message does not depend on how often it is sent. So two nodes have equal embeddings
+ * after t rounds if t rounds of colour refinement give them the same colour. At first, all nodes
+ * have one colour. A node's next colour is made of its present one and of the set of (relation,
+ * place, colours of all arguments) of its atoms. Colours are hashes of 64 bits.
+ *
+ * Nodes of one colour are merged, and so are atoms that become equal by this. The smaller graph
+ * replaces the whole one in the rounds up to t. A stage is a run of rounds on one graph. Its nodes
+ * are numbered from node_begin on, in the order of the first node of each colour. So a node's
+ * number never falls from one stage to the next.
  */
 
 typedef struct {
@@ -14,40 +16,40 @@ typedef struct {
     int64_t relations;         /* R */
     const int64_t *arity;      /* [R] */
     const REAL *weights;       /* all parameters, see `layout` in parameters.py */
-    const int64_t *message_at; /* [R] where a relation's MLP begins in `weights` */
+    const int64_t *message_at; /* [R] where each relation's MLP begins in `weights` */
     int64_t update_at;         /* where the update MLP begins */
     int64_t norm_at;           /* where the layer norm's scale, then shift, begin */
 } Network;
 
-/* A graph of the batch, or of the part of it that one call handles. */
+/* One shard of the batch, or the smaller graph of a stage. */
 typedef struct {
-    int64_t nodes;             /* N of the whole batch, and M below */
+    int64_t nodes;             /* N of the whole batch */
     int64_t arguments;         /* M of the whole batch */
-    const int64_t *args;       /* nodes, relation after relation */
-    const int64_t *args_at;    /* [R] where a relation's arguments begin */
+    const int64_t *args;       /* [M] nodes, relation after relation */
+    const int64_t *args_at;    /* [R] where each relation's arguments begin */
     const int64_t *atom_begin; /* [R] */
     const int64_t *atom_end;   /* [R] */
     int64_t node_begin, node_end;
 } Graph;
 
 #define MOST_STAGES 16
-#define GRAPHS 4 /* the room for all stages, in graphs like the whole */
+#define GRAPHS 4 /* memory for all stages, in graphs as large as the whole one */
 
 typedef struct {
-    Graph graph;             /* its atoms begin at 0, and `atom_begin` is not there */
-    int64_t until;           /* it stands for the whole in the rounds before this one */
-    const int64_t *class_of; /* [nodes of the whole] their nodes here */
-    const int64_t *before;   /* [nodes of this graph] their nodes in the stage before, if any */
-    const int64_t *row_at;   /* [R] where rows for a relation's arguments begin, of M in all */
-    /* Where a relation has a node in one place again and again, its share of the MLP's first layer
-     * is computed once. */
-    int64_t *shared;         /* [sum of arities] how many nodes are in a place; 0: not shared */
-    int32_t *slot;           /* number of an argument's node among those of its place */
-    int64_t *node_of;        /* the nodes by this number; a place's begin at args_at[r] +
-                              * place * atom_end[r] */
+    Graph graph;             /* its atoms begin at 0, and `atom_begin` is 0 */
+    int64_t until;           /* its graph is used in the rounds before this one */
+    const int64_t *class_of; /* [nodes of the whole graph] their nodes here */
+    const int64_t *before;   /* [nodes of this graph] their nodes in the stage before */
+    const int64_t *row_at;   /* [R] where the rows of each relation's arguments begin in [M] */
+    /* If many atoms of a relation have the same node in one place, that node's part of the MLP's
+     * first layer is computed once. */
+    int64_t *shared;         /* [sum of arities] how many nodes each place has; 0: not shared */
+    int32_t *slot;           /* number of each argument's node among those of its place */
+    int64_t *node_of;        /* the nodes by this number; those of a place begin at
+                              * args_at[r] + place * atom_end[r] */
 } Stage;
 
-/* The stages of a call, at the beginning of the memory that they lie in. */
+/* The stages of a call. What they point to lies behind them in the same memory. */
 typedef struct {
     int64_t count;
     int64_t *free, *end;
@@ -78,7 +80,7 @@ static void clear_set(Set *set, int64_t items) {
     memset(set->keys, 0, (set->mask + 1) * sizeof(uint64_t));
 }
 
-/* Where a key is or goes; 0 is no key. */
+/* Return the place where a key is or belongs; 0 is not a key. */
 static uint64_t place_of(const Set *set, uint64_t key) {
     uint64_t at = key & set->mask;
     while (set->keys[at] && set->keys[at] != key) at = (at + 1) & set->mask;
@@ -87,7 +89,7 @@ static uint64_t place_of(const Set *set, uint64_t key) {
 
 static uint64_t key_of(uint64_t hash) { return hash + !hash; }
 
-/* Whether it was new. */
+/* Add a hash to the set; returns whether it was new. */
 static int add_to(Set *set, uint64_t hash) {
     uint64_t at = place_of(set, key_of(hash));
     if (set->keys[at]) return 0;
@@ -108,7 +110,8 @@ static uint64_t atom_colour(int64_t r, int64_t K, const int64_t *args, const uin
     return h;
 }
 
-/* One round of refinement: a node's colour and the set of coloured places it is in. */
+/* Do one round of refinement: each node's next colour comes from its colour and from the set of
+ * coloured places that it is in. */
 static void refine(const Network *net, const Graph *g, const uint64_t *colour, uint64_t *next,
                    Set *set, int64_t arguments) {
     for (int64_t v = g->node_begin; v < g->node_end; v++) next[v] = 0;
@@ -128,7 +131,8 @@ static void refine(const Network *net, const Graph *g, const uint64_t *colour, u
     for (int64_t v = g->node_begin; v < g->node_end; v++) next[v] = mix(colour[v] * 31 + next[v]);
 }
 
-/* Each node's class, by its number; returns the end of the numbers. */
+/* Number the colours, and set each node's class to the number of its colour. Returns the number
+ * after the last one. */
 static int64_t number_classes(const Graph *g, const uint64_t *colour, Set *set, int64_t *number,
                               int64_t *class_of) {
     int64_t end = g->node_begin;
@@ -140,7 +144,7 @@ static int64_t number_classes(const Graph *g, const uint64_t *colour, Set *set, 
     return end;
 }
 
-/* Every atom between classes once, in the order of the atoms. Returns how many arguments. */
+/* Write every atom between classes once, in the order of the atoms. Returns how many arguments. */
 static int64_t merge_atoms(const Network *net, const Graph *whole, const int64_t *class_of,
                            Set *set, int64_t arguments, int64_t *args, int64_t *args_at,
                            int64_t *atom_end) {
@@ -164,9 +168,9 @@ static int64_t merge_atoms(const Network *net, const Graph *whole, const int64_t
     return used;
 }
 
-/* Which places of a relation have few nodes for its atoms, and a number for each of these nodes;
- * `number` [node_end] is room for work, all 0 before and after. */
-static void share(const Network *net, Stage *stage, int32_t *number) {
+/* Find the places of each relation that have few nodes for its atoms, and number these nodes.
+ * `number` [node_end] is memory to work in, all 0 before and after. */
+static void find_shared(const Network *net, Stage *stage, int32_t *number) {
     const Graph *g = &stage->graph;
     int64_t *shared = stage->shared;
     for (int64_t r = 0; r < net->relations; r++) {
@@ -187,7 +191,7 @@ static void share(const Network *net, Stage *stage, int32_t *number) {
     }
 }
 
-/* Places of the relations before this one. */
+/* Count the places of the relations before this one. */
 static int64_t places_before(const Network *net, int64_t relation) {
     int64_t places = 0;
     for (int64_t r = 0; r < relation; r++) places += net->arity[r];
@@ -201,13 +205,13 @@ static int64_t count_arguments(const Network *net, const Graph *g) {
     return count;
 }
 
-/* Numbers of eight bytes that a stage takes at most. */
+/* Return how many numbers of eight bytes a stage needs at most. */
 static int64_t stage_room(const Network *net, const Graph *whole, int64_t arguments) {
     return 2 * (whole->node_end - whole->node_begin) + 3 * arguments + 3 * net->relations +
            places_before(net, net->relations);
 }
 
-static int64_t *take(Stages *stages, int64_t count) {
+static int64_t *reserve(Stages *stages, int64_t count) {
     int64_t *found = stages->free;
     stages->free += count;
     return found;
@@ -215,50 +219,50 @@ static int64_t *take(Stages *stages, int64_t count) {
 
 typedef struct {
     uint64_t *colour, *next;
-    int64_t *number;  /* room beside the set */
+    int64_t *number;   /* by place in the set */
     int32_t *slots;
     Set set;
-    int64_t arguments; /* of the whole */
+    int64_t arguments; /* of the whole graph */
 } Work;
 
-/* The stage of these colours, of the rounds that no stage has yet up to `until`. */
+/* Add the stage of these colours, for the rounds up to `until` that have no stage yet. */
 static void add_stage(const Network *net, const Graph *whole, const uint64_t *colour, Work *work,
                       int64_t until, Stages *stages) {
     int64_t nodes = whole->node_end - whole->node_begin, R = net->relations;
     Stage *stage = stages->stage + stages->count;
     Graph *g = &stage->graph;
-    int64_t *class_of = take(stages, nodes);
+    int64_t *class_of = reserve(stages, nodes);
     *g = *whole;
     g->node_end = number_classes(whole, colour, &work->set, work->number, class_of);
-    int64_t *before = take(stages, g->node_end - g->node_begin);
+    int64_t *before = reserve(stages, g->node_end - g->node_begin);
     for (int64_t v = 0; stages->count && v < nodes; v++)
         before[class_of[v] - g->node_begin] = stage[-1].class_of[v];
-    int64_t *row_at = take(stages, R), *args_at = take(stages, R);
-    int64_t *atom_end = take(stages, R);
+    int64_t *row_at = reserve(stages, R), *args_at = reserve(stages, R);
+    int64_t *atom_end = reserve(stages, R);
     for (int64_t r = 0; r < R; r++)
         row_at[r] = whole->args_at[r] + whole->atom_begin[r] * net->arity[r];
-    stage->shared = take(stages, places_before(net, R));
+    stage->shared = reserve(stages, places_before(net, R));
     int64_t used = merge_atoms(net, whole, class_of, &work->set, work->arguments, stages->free,
                                args_at, atom_end);
-    g->args = take(stages, used), g->args_at = args_at;
+    g->args = reserve(stages, used), g->args_at = args_at;
     g->atom_begin = 0, g->atom_end = atom_end;
-    stage->slot = (int32_t *)take(stages, (used + 1) / 2);
-    stage->node_of = take(stages, used);
+    stage->slot = (int32_t *)reserve(stages, (used + 1) / 2);
+    stage->node_of = reserve(stages, used);
     stage->until = until, stage->class_of = class_of;
     stage->before = before, stage->row_at = row_at;
-    share(net, stage, work->slots);
+    find_shared(net, stage, work->slots);
     stages->count++;
 }
 
-/* Whether there is room for a stage and for the last one. */
+/* Tell whether there is memory for one more stage and for the last one. */
 static int room_for_two(const Network *net, const Graph *whole, const Work *work,
                         const Stages *stages) {
     int64_t room = stages->end - stages->free;
     return stages->count + 2 <= MOST_STAGES && room >= 2 * stage_room(net, whole, work->arguments);
 }
 
-/* Refine as long as nodes are few, and end a stage where the next colours are so many more that
- * its rounds on them would take longer than another graph does. */
+/* Refine while colours are few. End a stage before a round with many more colours if running the
+ * stage's rounds on the larger graph would take longer than building another graph. */
 static void add_stages(const Network *net, const Graph *g, int64_t layers, Work *work,
                        Stages *stages) {
     int64_t nodes = g->node_end - g->node_begin, classes = 1, more, from = 0, t = 0;
@@ -285,13 +289,13 @@ static void add_stages(const Network *net, const Graph *g, int64_t layers, Work 
     add_stage(net, g, work->colour, work, layers, stages);
 }
 
-/* How many numbers of eight bytes the memory for a graph's stages has. */
+/* Return how many numbers of eight bytes the memory for a graph's stages must have. */
 int64_t regoal_room(const Network *net, const Graph *g) {
     return (int64_t)(sizeof(Stages) / sizeof(int64_t)) +
            GRAPHS * stage_room(net, g, count_arguments(net, g));
 }
 
-/* The stages of this many rounds. Returns 1 where there is no memory. */
+/* Find the stages of this many rounds. Returns 1 if there is no memory, else 0. */
 static int64_t find_stages(const Network *net, const Graph *g, int64_t layers, Stages *stages) {
     int64_t nodes = g->node_end - g->node_begin;
     Work work = {.arguments = count_arguments(net, g)};

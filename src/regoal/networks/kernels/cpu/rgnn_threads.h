@@ -1,8 +1,8 @@
-/* Shards of a batch beside each other. Threads are started when they are first wanted, and then
- * wait for the next call; the one that calls works too. */
+/* Shards of a batch in parallel. Threads are started when they are first needed, and then wait for
+ * the next call. The calling thread works too. */
 #include <pthread.h>
 
-/* One shard's part of a call; not 0 where there was no memory. */
+/* A function that does one shard's part of a call; returns not 0 if there was no memory. */
 typedef int64_t Part(const void *call, int64_t shard);
 
 #define STACK (8 << 20)
@@ -17,16 +17,17 @@ static int64_t run_part(Part *part, const void *call, int64_t shard) {
 static struct {
     pthread_mutex_t lock;
     pthread_cond_t begun, ended;
-    int busy; /* whether some thread is in a call */
+    int busy; /* not 0 while some thread is in a call */
     Part *part;
     const void *call;
-    int64_t count, next, done, failed; /* shards: all, the first that nobody has, done */
+    int64_t count, next, done, failed; /* of shards: all, the first not taken, those done;
+                                        * not 0 if one has failed */
     int64_t threads;
 } pool = {.lock = PTHREAD_MUTEX_INITIALIZER,
           .begun = PTHREAD_COND_INITIALIZER,
           .ended = PTHREAD_COND_INITIALIZER};
 
-/* A copy of the process has none of its threads. */
+/* Start without threads in a forked process: it has none of its parent's. */
 static void forget_threads(void) {
     pthread_mutex_init(&pool.lock, 0);
     pthread_cond_init(&pool.begun, 0);
@@ -36,7 +37,7 @@ static void forget_threads(void) {
 
 __attribute__((constructor)) static void on_load(void) { pthread_atfork(0, 0, forget_threads); }
 
-/* Work on shards as long as there are any that nobody has; the lock is held before and after. */
+/* Work on shards while any is not taken; the lock is held before and after. */
 static void take_shards(void) {
     while (pool.next < pool.count) {
         int64_t shard = pool.next++;
@@ -57,7 +58,7 @@ static void *wait_and_work(void *unused) {
     return unused;
 }
 
-/* So many threads beside the caller's, or as many as can be had. */
+/* Start threads until there are as many as wanted, or until no more can be started. */
 static void start_threads(int64_t wanted) {
     pthread_attr_t attributes;
     pthread_t thread;
@@ -69,9 +70,9 @@ static void start_threads(int64_t wanted) {
     pthread_attr_destroy(&attributes);
 }
 
-/* Every shard's part; not 0 where one has failed. Where another thread is in a call already, the
- * shards of this one follow each other. */
-static int64_t beside_each_other(int64_t count, Part *part, const void *call) {
+/* Do every shard's part; returns not 0 if one has failed. If another thread is in a call already,
+ * this call does its shards one after the other. */
+static int64_t run_shards(int64_t count, Part *part, const void *call) {
     int64_t failed = 0;
     pthread_mutex_lock(&pool.lock);
     if (count == 1 || pool.busy) {

@@ -1,4 +1,4 @@
-"""A batch laid out for the GPU kernels: one packed array of 32-bit integers.
+"""The layout of a batch for the GPU kernels: one packed array of 32-bit integers.
 
 Shapes: N nodes, M arguments, Q actions, B instances, C depths.
 """
@@ -11,19 +11,22 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from regoal.networks.batch import Batch
+from regoal.networks.batch import Batch, Longs
 from regoal.networks.parameters import Layout
 
-Longs = npt.NDArray[np.int64]
 HEADER = 16
 ROWS = 16
-"""Atoms a tile: the least that matrix units take."""
+"""Atoms in a tile: the fewest rows that matrix units take."""
 NODE_ROWS = 16
-"""Nodes a tile."""
+"""Nodes in a tile."""
 
 
-class Rows(NamedTuple):
-    """Sums of rows by index lists: where these are in `ints`, both ways, and how many rows."""
+class RowSums(NamedTuple):
+    """Sums of input rows, given by index lists in `ints`.
+
+    `ptr_at` and `index_at` say where the lists begin that make output rows from input rows.
+    `back_ptr_at` and `back_index_at` do so for the gradients, which go the other way.
+    """
 
     ptr_at: int
     index_at: int
@@ -33,15 +36,21 @@ class Rows(NamedTuple):
     outputs: int
 
 
-class Plan(NamedTuple):
-    """A batch as the kernels take it.
+class PackedBatch(NamedTuple):
+    """A batch in the form that the kernels read.
 
-    `ints` begins with N, M, where the parts below begin, and where in the weights the update and
-    the norm are. Parts: `args` [M]; `tiles` [T, 3] of atoms of one relation, wide relations first:
-    where its weights begin, its first argument, its atoms; `order` [M] the arguments by node and
-    `ptr` [N + 1] where each node's begin; `starts`: the tiles of arity K begin at starts[K] and end
-    at starts[K - 1]; `jobs` [J, 6] for the weights' gradients: where the relation's weights begin,
-    its first argument, atoms, arity, whether it is the last matrix, the argument's place; `depths`.
+    `ints` begins with N, M, and where the parts below begin. Next to these it has where the update
+    and the norm are in the weights. The parts are:
+
+    - `args` [M];
+    - `tiles` [T, 3] of atoms of one relation, wide relations first: where the relation's weights
+      begin, the tile's first argument, and its number of atoms;
+    - `order` [M], the arguments sorted by node, and `ptr` [N + 1], where those of each node begin;
+    - `starts`: the tiles of arity K begin at starts[K] and end at starts[K - 1];
+    - `jobs` [J, 6] for the weights' gradients: where the relation's weights begin, its first
+      argument, its number of atoms, its arity, whether the job is for the second matrix, and the
+      argument's place;
+    - `depths` [C].
     """
 
     ints: Tensor
@@ -52,14 +61,14 @@ class Plan(NamedTuple):
     arguments: int
     tiles: int
     jobs: int
-    read: Rows
-    """[Q + B] from [N]: the nodes of actions, then the sums of objects."""
-    shared: Rows
-    """[Q] from [B]: each action's instance."""
+    read: RowSums
+    """From nodes [N] to [Q + B]: first the actions' nodes, then each instance's sum of objects."""
+    shared: RowSums
+    """From instances [B] to actions [Q]: each action gets its instance's row."""
 
     @property
     def programs(self) -> int:
-        """Programs that a launch is cut into; on a GPU as many as can run beside each other."""
+        """Programs in one launch; on a GPU, as many as can run in parallel."""
         if self.ints.device.type == "cpu":
             return 3
         cores = torch.cuda.get_device_properties(self.ints.device).multi_processor_count
@@ -67,44 +76,49 @@ class Plan(NamedTuple):
 
 
 class _Packer:
-    """Arrays that become one."""
+    """Collects arrays and joins them into one."""
 
     def __init__(self) -> None:
         self.parts: list[npt.NDArray[Any]] = [np.zeros(HEADER, np.int64)]
         self.length = HEADER
 
     def add(self, part: npt.NDArray[Any]) -> int:
-        """Where the part begins."""
+        """Append a part and return where it begins."""
         self.parts.append(part.ravel())
         self.length += part.size
         return self.length - part.size
 
-    def rows(self, index: Longs, outputs: Longs, inputs: int, count: int) -> Rows:
-        """Output row `outputs[j]`, rising, of `count` gets input row `index[j]` of `inputs`."""
-        order, back = _by_number(index, inputs)
-        ends = _ends(np.bincount(outputs, minlength=count))
-        forth = self.add(ends), self.add(index)
-        return Rows(*forth, self.add(back), self.add(outputs[order]), inputs, count)
+    def add_row_sums(self, index: Longs, outputs: Longs, inputs: int, count: int) -> RowSums:
+        """Append the lists for sums of rows: input row `index[j]` goes to output row `outputs[j]`.
 
-    def sent(self, header: Sequence[int], device: torch.device) -> Tensor:
-        """All of it as 32-bit integers on the device."""
+        `outputs` must rise. There are `inputs` input rows and `count` output rows.
+        """
+        order, back = _sort_numbers(index, inputs)
+        starts = _list_starts(np.bincount(outputs, minlength=count))
+        forth = self.add(starts), self.add(index)
+        return RowSums(*forth, self.add(back), self.add(outputs[order]), inputs, count)
+
+    def send(self, header: Sequence[int], device: torch.device) -> Tensor:
+        """Join all parts as 32-bit integers, and send them to the device."""
         self.parts[0][: len(header)] = header
         packed = torch.empty(self.length, dtype=torch.int32, pin_memory=device.type == "cuda")
         np.concatenate(self.parts, out=packed.numpy(), casting="unsafe")
         return packed.to(device, non_blocking=True)
 
 
-def plan_of(batch: Batch, layout: Layout, depths: Sequence[int], device: torch.device) -> Plan:
-    """Lay a batch out for the kernels and send it to the device."""
+def pack_batch(
+    batch: Batch, layout: Layout, depths: Sequence[int], device: torch.device
+) -> PackedBatch:
+    """Lay out a batch for the kernels, and send it to the device."""
     arity = np.array(layout.arities, dtype=np.int64)
     at = np.array([layout.places[f"message.{i}.weight_in"][0] for i in range(len(arity))], np.int64)
-    first, args = np.cumsum(batch.sizes) - batch.sizes, batch.args.cpu().numpy()
-    tiles, starts = _tiles(arity, at, first, batch.counts)
-    jobs = _jobs(arity, at, first, batch.counts)
+    first, args = np.cumsum(batch.argument_counts) - batch.argument_counts, batch.args.cpu().numpy()
+    tiles, starts = _list_tiles(arity, at, first, batch.atom_counts)
+    jobs = _list_jobs(arity, at, first, batch.atom_counts)
     packer = _Packer()
-    # First, so that it always begins at a multiple of 16 bytes: kernels are compiled for that.
+    # Depths come first, to begin at a multiple of 16 bytes: kernels are compiled for that.
     depths_at = packer.add(np.array(depths))
-    parts = (args, tiles, *_by_number(args, batch.nodes))
+    parts = (args, tiles, *_sort_numbers(args, batch.nodes))
     header = [batch.nodes, len(args), *map(packer.add, parts)]
     header += [layout.places[name][0] for name in ("update.weight_in", "norm.scale")]
     header += [packer.add(starts), packer.add(jobs)]
@@ -112,37 +126,40 @@ def plan_of(batch: Batch, layout: Layout, depths: Sequence[int], device: torch.d
     objects = batch.object_instance.cpu().numpy()
     sources = (batch.action_nodes.cpu().numpy(), batch.object_nodes.cpu().numpy())
     instances = len(batch.node_counts)
-    read = packer.rows(
+    read = packer.add_row_sums(
         np.concatenate(sources),
         np.concatenate((actions, len(actions) + objects)),
         batch.nodes,
         len(actions) + instances,
     )
-    shared = packer.rows(batch.action_instance.cpu().numpy(), actions, instances, len(actions))
-    return Plan(
-        packer.sent(header, device), layout, tuple(depths), depths_at, batch.nodes, len(args),
+    shared = packer.add_row_sums(
+        batch.action_instance.cpu().numpy(), actions, instances, len(actions)
+    )
+    return PackedBatch(
+        packer.send(header, device), layout, tuple(depths), depths_at, batch.nodes, len(args),
         len(tiles), len(jobs), read, shared,
     )  # fmt: skip
 
 
-def _by_number(numbers: Longs, count: int) -> tuple[Longs, Longs]:
-    """The order that sorts numbers below `count`, and where each number's begin [count + 1]."""
+def _sort_numbers(numbers: Longs, count: int) -> tuple[Longs, Longs]:
+    """Return the order that sorts numbers below `count`, and where each one begins [count + 1]."""
     short = numbers.astype(np.uint16) if count <= np.iinfo(np.uint16).max else numbers
-    return np.argsort(short, kind="stable"), _ends(np.bincount(numbers, minlength=count))
+    return np.argsort(short, kind="stable"), _list_starts(np.bincount(numbers, minlength=count))
 
 
-def _ends(counts: Longs) -> Longs:
-    ends = np.zeros(len(counts) + 1, np.int64)
-    np.cumsum(counts, out=ends[1:])
-    return ends
+def _list_starts(counts: Longs) -> Longs:
+    """Return where each group begins if groups of these sizes follow each other, and the end."""
+    starts = np.zeros(len(counts) + 1, np.int64)
+    np.cumsum(counts, out=starts[1:])
+    return starts
 
 
-def _tiles(arity: Longs, at: Longs, first: Longs, counts: Longs) -> tuple[Longs, Longs]:
-    """The tiles [T, 3], those that take longest first, and where those of each arity begin."""
+def _list_tiles(arity: Longs, at: Longs, first: Longs, counts: Longs) -> tuple[Longs, Longs]:
+    """List the tiles [T, 3], slowest first, and where those of each arity begin."""
     order = np.argsort(-arity, kind="stable")
     parts = -(-counts[order] // ROWS)
     relation = np.repeat(order, parts)
-    begin = (np.arange(len(relation)) - np.repeat(_ends(parts)[:-1], parts)) * ROWS
+    begin = (np.arange(len(relation)) - np.repeat(_list_starts(parts)[:-1], parts)) * ROWS
     tiles = np.stack(
         (
             at[relation],
@@ -155,8 +172,8 @@ def _tiles(arity: Longs, at: Longs, first: Longs, counts: Longs) -> tuple[Longs,
     return tiles, starts
 
 
-def _jobs(arity: Longs, at: Longs, first: Longs, counts: Longs) -> Longs:
-    """The jobs [J, 6] of relations that have atoms."""
+def _list_jobs(arity: Longs, at: Longs, first: Longs, counts: Longs) -> Longs:
+    """List the jobs [J, 6] of all relations that have atoms."""
     found = [
         (at[r], first[r], counts[r], arity[r], last, place)
         for r in np.flatnonzero(counts)

@@ -1,7 +1,9 @@
-"""What is around the rounds on a GPU: the weights' gradients, and sums of rows for the readout.
+"""GPU kernels for the weights' gradients, and for the sums of rows that the readout needs.
 
-Gradients of weights are summed in shares S, each by one program, and added up afterwards: always
-in the same order. Shapes as in rounds.py; C depths.
+The weights' gradients are summed in S shares, each by one program. The shares are then added up in
+a fixed order.
+
+Shapes: N nodes, M arguments of all atoms, D embedding size, W = K * D for arity K, C depths.
 """
 
 import triton
@@ -14,13 +16,16 @@ JOB = tl.constexpr(6)
 
 
 @triton.jit
-def _matrix_gradient(
+def _sum_matrix_gradient(
     partial, at, begin, step, end, tiles, first, count, nodes, arguments, args, x, hidden, winner,
     grad_strongest, grad_hidden, place, last,
     K: tl.constexpr, D: tl.constexpr, ROWS: tl.constexpr,
     PRECISION: tl.constexpr,
 ):  # fmt: skip
-    """D rows, of place `place`, of a relation's first or last matrix, and the bias with place 0."""
+    """Compute the gradient of D rows of one of a relation's two matrices, those of `place`.
+
+    `last` chooses the second matrix. The program of place 0 also computes the bias's gradient.
+    """
     W: tl.constexpr = K * D
     WIDE: tl.constexpr = triton.next_power_of_2(W)
     rows, d, cols = tl.arange(0, ROWS), tl.arange(0, D), tl.arange(0, WIDE)
@@ -58,9 +63,9 @@ def message_gradients(
     D: tl.constexpr, ARITIES: tl.constexpr, MOST: tl.constexpr, ROWS: tl.constexpr,
     PRECISION: tl.constexpr,
 ):  # fmt: skip
-    """Gradients of the messages' weights: `partial` [S, length], to be summed over S.
+    """Compute gradients of the messages' weights: `partial` [S, length], to be summed over S.
 
-    A program a job (some rows of one matrix) and share S of the atoms and rounds.
+    There is a program for each job (some rows of one matrix) and each share of atoms and rounds.
     """
     job = ints + tl.load(ints + 9) + tl.program_id(0) * JOB
     at = tl.multiple_of(tl.load(job), 16)
@@ -72,7 +77,7 @@ def message_gradients(
     for K in tl.static_range(1, MOST + 1):
         if (ARITIES >> K) & 1:
             if arity == K:
-                _matrix_gradient(
+                _sum_matrix_gradient(
                     partial + tl.program_id(1).to(tl.int64) * length, at, tl.program_id(1),
                     tl.num_programs(1), tiles * rounds, tiles, first, count, nodes, arguments,
                     args, x, hidden, winner, grad_strongest, grad_hidden, place, last,
@@ -86,7 +91,7 @@ def update_gradients(
     length,
     D: tl.constexpr, ROWS: tl.constexpr, PRECISION: tl.constexpr,
 ):  # fmt: skip
-    """Gradients of the update's weights and of the norm's, for a share S of all rounds' nodes."""
+    """Compute gradients of the update's and the norm's weights, for one share of all nodes."""
     share, shares = tl.program_id(0), tl.num_programs(0)
     lines = tl.load(ints).to(tl.int64) * rounds
     to = partial + share.to(tl.int64) * length
@@ -125,7 +130,10 @@ def update_gradients(
 
 @triton.jit(do_not_specialize=["ptr_at", "index_at", "rows", "end"])
 def row_sums(x, ints, out, ptr_at, index_at, rows, end, D: tl.constexpr, STEP: tl.constexpr):
-    """out[c, r] = sum of x[c, index[j]] for j in ptr[r] .. ptr[r + 1]; x is [C, rows, D]."""
+    """Compute out[c, r] as the sum of x[c, index[j]] for j in ptr[r] .. ptr[r + 1].
+
+    x is [C, rows, D], and out is [C, end, D].
+    """
     row, c = tl.program_id(0), tl.program_id(1).to(tl.int64)
     begin, stop = tl.load(ints + ptr_at + row), tl.load(ints + ptr_at + row + 1)
     step, d = tl.arange(0, STEP), tl.arange(0, D)

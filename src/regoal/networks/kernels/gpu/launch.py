@@ -1,9 +1,8 @@
-"""The network on a GPU: all rounds in one launch forward and one backward (rounds.py,
-gradients.py).
+"""The network on a GPU: one launch for all rounds forward, and one for all rounds backward.
 
-Everything is summed in a fixed order, so that the same input gives the same bytes. Triton is
-imported when it is first used; without it, for other sizes, and on other devices the definition in
-rgnn.py runs.
+The kernels are in rounds.py and gradients.py. All sums are taken in a fixed order, so the same
+input gives the same bytes. Triton is imported when it is first used. The definition in rgnn.py runs
+instead if Triton is missing, if the sizes are not supported, and on other devices.
 
 Shapes: N nodes, M arguments, D embedding size, L rounds, Q actions, B instances, C depths.
 """
@@ -21,47 +20,53 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from regoal.networks.batch import Batch
-from regoal.networks.kernels.gpu.batch_layout import NODE_ROWS, ROWS, Plan, Rows, plan_of
+from regoal.networks.kernels.gpu.batch_layout import (
+    NODE_ROWS,
+    ROWS,
+    PackedBatch,
+    RowSums,
+    pack_batch,
+)
 from regoal.networks.parameters import Layout
 
 OLDEST = (8, 0)
 """The oldest compute capability that has the matrix units used here."""
 SIZES = (16, 32, 64)
 MAX_WIDTH = 256
-"""Arity times embedding size at most: two such matrices must be near the arithmetic units."""
+"""The most that arity times embedding size may be: two such matrices must fit in fast memory."""
 WIDEST = 64
-"""A matrix of this width is multiplied at once; of wider ones, as many numbers."""
+"""A matrix up to this width is multiplied at once; wider ones in parts of as many numbers."""
 PRECISION = "tf32x3"
-"""Products of float32 in three parts on the matrix units: about as exact as float32."""
+"""Each product of float32 is done as three on the matrix units, about as exactly as float32."""
 WARPS = 8
 STEP = 8
-"""Arguments of a node that are added up at once."""
+"""Arguments of a node that are added up in one step."""
 SHARES = 32
-"""Parts in which the weights' gradients are summed beside each other; 2 on a CPU, one by one."""
+"""Parts of the weights' gradients that are summed in parallel on a GPU."""
 GRADIENT_ROWS = 32
 TOGETHER = True
-"""Whether one launch runs all rounds; else each takes two. On a CPU it is always the latter."""
+"""Whether one launch runs all rounds. Else, and always on a CPU, each round takes two."""
 
 log = logging.getLogger(__name__)
 
 
 @cache
-def kernels() -> ModuleType | None:
-    """The Triton kernels, or None (said once) where they cannot run."""
+def load_kernels() -> ModuleType | None:
+    """Return the Triton kernels, or None if they cannot run, with one warning."""
     try:
         from regoal.networks.kernels.gpu import gradients as gpu_gradients
     except ImportError as error:
         reason = str(error)
     else:
-        reason = _needs()
+        reason = _find_obstacle()
         if not reason:
             return gpu_gradients
     log.warning("no fused GPU kernels (%s): a GPU would run thousands of small operations", reason)
     return None
 
 
-def _needs() -> str:
-    """What Triton lacks to compile for this machine's GPU; empty where there is none."""
+def _find_obstacle() -> str:
+    """Say what keeps Triton from compiling for this machine's GPU; empty if nothing or no GPU."""
     compilers = (os.environ.get("CC", "cc"), "gcc", "clang")
     if not torch.cuda.is_available():
         return ""
@@ -71,67 +76,70 @@ def _needs() -> str:
 
 
 def available(weights: Tensor, layout: Layout) -> bool:
-    """Whether the kernels can stand in for the definition: on a GPU, single precision, sizes."""
+    """Tell whether the kernels run, and support these weights' device, type and sizes."""
     return (
         weights.device.type == "cuda"
         and weights.dtype == torch.float32
         and os.environ.get("REGOAL_KERNEL") != "0"
-        and kernels() is not None
-        and takes(layout)
+        and load_kernels() is not None
+        and supports(layout)
     )
 
 
 @cache
-def takes(layout: Layout) -> bool:
-    """Whether the kernels know this embedding size and these arities; says once where not."""
+def supports(layout: Layout) -> bool:
+    """Tell whether the kernels support this embedding size and these arities; warns if not."""
     widest = max((2, *layout.arities)) * layout.size
     fits = layout.size in SIZES and widest <= MAX_WIDTH
     if not fits:
         log.warning(
-            "the GPU kernels know embedding sizes %s, and arity times size up to %d, not size %d "
-            "and %d: a GPU runs thousands of small operations instead",
+            "the GPU kernels support embedding sizes %s, and arity times size up to %d, not size "
+            "%d and %d: a GPU will run thousands of small operations instead",
             SIZES, MAX_WIDTH, layout.size, widest,
         )  # fmt: skip
     return fits
 
 
 def embed(weights: Tensor, layout: Layout, batch: Batch, depths: Sequence[int]) -> Tensor:
-    """As `rgnn.embed_reference`; where messages are equally strong, the first gets the gradient."""
-    return _embedded(weights, plan_of(batch, layout, depths, weights.device))
+    """Compute what `rgnn.embed_reference` does: embeddings [C, N, D].
+
+    If several messages are largest, the first one gets the whole gradient.
+    """
+    return _embed(weights, pack_batch(batch, layout, depths, weights.device))
 
 
 def read(weights: Tensor, layout: Layout, batch: Batch, depths: Sequence[int]) -> Tensor:
-    """[C, Q, 2D]: after each depth, of every action its embedding and the sum of the objects'."""
-    plan = plan_of(batch, layout, depths, weights.device)
-    actions = plan.shared.outputs
-    found = _rows_summed(_embedded(weights, plan), plan, plan.read)
-    objects = _rows_summed(found[:, actions:], plan, plan.shared)
+    """Compute [C, Q, 2D]: at each depth, each action's embedding and its objects' sum."""
+    packed = pack_batch(batch, layout, depths, weights.device)
+    actions = packed.shared.outputs
+    found = _sum_rows(_embed(weights, packed), packed, packed.read)
+    objects = _sum_rows(found[:, actions:], packed, packed.shared)
     return torch.cat((found[:, :actions], objects), dim=2)
 
 
-def _embedded(weights: Tensor, plan: Plan) -> Tensor:
-    """Embeddings [C, N, D]."""
+def _embed(weights: Tensor, packed: PackedBatch) -> Tensor:
+    """Compute embeddings [C, N, D], with gradients if they are wanted."""
     if weights.requires_grad and torch.is_grad_enabled():
-        return cast(Tensor, _Rounds.apply(weights, plan))  # type: ignore[no-untyped-call]
-    return _forward(weights, plan, save=len(plan.depths) > 1)[0]
+        return cast(Tensor, _Rounds.apply(weights, packed))  # type: ignore[no-untyped-call]
+    return _forward(weights, packed, save=len(packed.depths) > 1)[0]
 
 
-def _rows_summed(x: Tensor, plan: Plan, rows: Rows) -> Tensor:
-    """[C, outputs, D] from [C, inputs, D]."""
-    return cast(Tensor, _RowSums.apply(x, plan, rows))  # type: ignore[no-untyped-call]
+def _sum_rows(x: Tensor, packed: PackedBatch, sums: RowSums) -> Tensor:
+    """Sum rows of x [C, inputs, D] to [C, outputs, D]."""
+    return cast(Tensor, _SumRows.apply(x, packed, sums))  # type: ignore[no-untyped-call]
 
 
-class _Saved(NamedTuple):
-    """What the backward pass needs of each round."""
+class _Activations(NamedTuple):
+    """Values of each round that the backward pass needs."""
 
     embeddings: Tensor
-    """[L + 1, N, D]"""
+    """[L + 1, N, D] before each round, and after the last."""
     hidden: Tensor
     """[L, M, D] message MLPs before the activation."""
     strongest: Tensor
-    """[L, N, D]"""
+    """[L, N, D] largest message, 0 if there is none."""
     winner: Tensor
-    """[L, N, D] int32, the argument that a strongest message went to, -1 for none."""
+    """[L, N, D] int32, the argument that the largest message went to, -1 for none."""
     update: Tensor
     """[L, N, 2D] update MLP before the activation."""
     normal: Tensor
@@ -140,14 +148,14 @@ class _Saved(NamedTuple):
     """[L, N] one over the standard deviation."""
 
 
-def _forward(weights: Tensor, plan: Plan, *, save: bool) -> tuple[Tensor, _Saved]:
-    """Embeddings [C, N, D]; where nothing is saved, only those of the last depth."""
-    layers, size, nodes = plan.depths[-1], plan.layout.size, plan.nodes
+def _forward(weights: Tensor, packed: PackedBatch, *, save: bool) -> tuple[Tensor, _Activations]:
+    """Compute embeddings [C, N, D]; only those of the last depth [1, N, D] unless `save`."""
+    layers, size, nodes = packed.depths[-1], packed.layout.size, packed.nodes
     kept = layers if save else 0
     new = weights.new_empty
-    saved = _Saved(
+    saved = _Activations(
         new(layers + 1 if save else 2, nodes, size),
-        new(kept, plan.arguments, size),
+        new(kept, packed.arguments, size),
         new(kept, nodes, size),
         new(kept, nodes, size, dtype=torch.int32),
         new(kept, nodes, 2 * size),
@@ -157,24 +165,25 @@ def _forward(weights: Tensor, plan: Plan, *, save: bool) -> tuple[Tensor, _Saved
     saved.embeddings[0].zero_()
     zeros = torch.zeros(nodes * size + 2, dtype=torch.int64, device=weights.device)
     keys, counter = zeros[:-2].view(torch.uint64), zeros[-2:].view(torch.int32)
-    pointers = (weights, plan.ints, counter, keys, *saved)
-    _launch("forward", plan, pointers, (), SAVE=save)
+    pointers = (weights, packed.ints, counter, keys, *saved)
+    _launch("forward", packed, pointers, (), SAVE=save)
     if save:
-        return torch.stack([saved.embeddings[depth] for depth in plan.depths]), saved
+        return torch.stack([saved.embeddings[depth] for depth in packed.depths]), saved
     return saved.embeddings[layers % 2].unsqueeze(0), saved
 
 
-def _launch(name: str, plan: Plan, pointers: Sequence[Tensor], numbers: Sequence[int],
+def _launch(name: str, packed: PackedBatch, pointers: Sequence[Tensor], numbers: Sequence[int],
             **more: Any) -> None:  # fmt: skip
-    """All rounds in one launch; on a CPU, where programs take turns, a launch for each phase."""
-    module = kernels()
+    """Run all rounds in one launch; on a CPU, where programs take turns, one for each phase."""
+    module = load_kernels()
     assert module is not None
     constants = dict(
-        D=plan.layout.size, ROWS=ROWS, NODE_ROWS=NODE_ROWS, WIDEST=WIDEST,
-        PRECISION=PRECISION, num_warps=WARPS, num_stages=1, **_arities(plan.layout), **more,
+        D=packed.layout.size, ROWS=ROWS, NODE_ROWS=NODE_ROWS, WIDEST=WIDEST,
+        PRECISION=PRECISION, num_warps=WARPS, num_stages=1,
+        **_describe_arities(packed.layout), **more,
     )  # fmt: skip
-    kernel, layers = getattr(module, name)[(plan.programs,)], plan.depths[-1]
-    if TOGETHER and plan.ints.device.type == "cuda":
+    kernel, layers = getattr(module, name)[(packed.programs,)], packed.depths[-1]
+    if TOGETHER and packed.ints.device.type == "cuda":
         constants["launch_cooperative_grid"] = True
         kernel(*pointers, 0, layers, *numbers, PHASES=3, **constants)
         return
@@ -188,9 +197,9 @@ class _Rounds(torch.autograd.Function):
     """Forward and backward over the whole stack of rounds as one operation."""
 
     @staticmethod
-    def forward(ctx: Any, weights: Tensor, plan: Plan) -> Tensor:
-        found, saved = _forward(weights, plan, save=True)
-        ctx.plan, ctx.saved = plan, saved
+    def forward(ctx: Any, weights: Tensor, packed: PackedBatch) -> Tensor:
+        found, saved = _forward(weights, packed, save=True)
+        ctx.packed, ctx.saved = packed, saved
         ctx.save_for_backward(weights)
         return found
 
@@ -198,88 +207,95 @@ class _Rounds(torch.autograd.Function):
     @once_differentiable
     def backward(ctx: Any, wanted: Tensor) -> tuple[Tensor | None, ...]:
         (weights,) = ctx.saved_tensors
-        return _gradient(weights, ctx.plan, ctx.saved, wanted.contiguous()), None
+        return _differentiate(weights, ctx.packed, ctx.saved, wanted.contiguous()), None
 
 
-def _gradient(weights: Tensor, plan: Plan, saved: _Saved, wanted: Tensor) -> Tensor:
-    """The weights' gradient from those of the embeddings [C, N, D]."""
-    new, like, layers = weights.new_empty, torch.empty_like, plan.depths[-1]
+def _differentiate(
+    weights: Tensor, packed: PackedBatch, saved: _Activations, wanted: Tensor
+) -> Tensor:
+    """Compute the weights' gradient from those of the embeddings, `wanted` [C, N, D]."""
+    new, like, layers = weights.new_empty, torch.empty_like, packed.depths[-1]
     counter = torch.zeros(4, dtype=torch.int32, device=weights.device)
-    grad = new(plan.nodes, plan.layout.size)
-    from_args = new(plan.arguments, plan.layout.size)
+    grad = new(packed.nodes, packed.layout.size)
+    from_args = new(packed.arguments, packed.layout.size)
     grad_strongest, grads, grad_update = (like(saved.strongest) for _ in range(3))
     grad_update_hidden, grad_hidden = like(saved.update), like(saved.hidden)
-    depths = plan.ints[plan.depths_at :]
+    depths = packed.ints[packed.depths_at :]
     pointers = (
-        weights, plan.ints, counter, saved.hidden, saved.winner, saved.update, saved.normal,
+        weights, packed.ints, counter, saved.hidden, saved.winner, saved.update, saved.normal,
         saved.deviation, wanted, depths, from_args, grad, grad_strongest, grads, grad_update,
         grad_update_hidden, grad_hidden,
     )  # fmt: skip
-    _launch("backward", plan, pointers, (layers, len(plan.depths)), STEP=STEP)
-    return _weights_gradient(
-        weights, plan, saved, grad_strongest, grad_hidden, (grads, grad_update, grad_update_hidden)
+    _launch("backward", packed, pointers, (layers, len(packed.depths)), STEP=STEP)
+    return _sum_weight_gradients(
+        weights,
+        packed,
+        saved,
+        grad_strongest,
+        grad_hidden,
+        (grads, grad_update, grad_update_hidden),
     )
 
 
-def _weights_gradient(
+def _sum_weight_gradients(
     weights: Tensor,
-    plan: Plan,
-    saved: _Saved,
+    packed: PackedBatch,
+    saved: _Activations,
     grad_strongest: Tensor,
     grad_hidden: Tensor,
     of_updates: tuple[Tensor, Tensor, Tensor],
 ) -> Tensor:
-    """Products of what went into each matrix and the gradient of what came out, all rounds."""
-    module, layers, length = kernels(), plan.depths[-1], len(weights)
+    """Sum, over all rounds, the products of each matrix's inputs and its outputs' gradients."""
+    module, layers, length = load_kernels(), packed.depths[-1], len(weights)
     assert module is not None
     shares = SHARES if weights.is_cuda else 2
     partial = weights.new_zeros(shares, length)
-    meta = {"D": plan.layout.size, "ROWS": GRADIENT_ROWS, "PRECISION": PRECISION}
-    if plan.jobs:
-        module.message_gradients[(plan.jobs, shares)](
-            partial, plan.ints, saved.embeddings, saved.hidden, saved.winner, grad_strongest,
-            grad_hidden, layers, length, **meta, **_arities(plan.layout),
+    meta = {"D": packed.layout.size, "ROWS": GRADIENT_ROWS, "PRECISION": PRECISION}
+    if packed.jobs:
+        module.message_gradients[(packed.jobs, shares)](
+            partial, packed.ints, saved.embeddings, saved.hidden, saved.winner, grad_strongest,
+            grad_hidden, layers, length, **meta, **_describe_arities(packed.layout),
         )  # fmt: skip
     module.update_gradients[(shares,)](
-        partial, plan.ints, saved.embeddings, saved.strongest, saved.update, saved.normal,
+        partial, packed.ints, saved.embeddings, saved.strongest, saved.update, saved.normal,
         *of_updates, layers, length, **meta,
     )  # fmt: skip
     return partial.sum(0)
 
 
-def _arities(layout: Layout) -> dict[str, int]:
-    """A bit for each arity there is, and the largest."""
+def _describe_arities(layout: Layout) -> dict[str, int]:
+    """Return the constants for arities: a bit for each that occurs, and the largest."""
     return {
         "ARITIES": sum(1 << k for k in set(layout.arities)),
         "MOST": max(layout.arities, default=1),
     }
 
 
-class _RowSums(torch.autograd.Function):
-    """Sums of rows, and backward sums of their gradients, in a fixed order."""
+class _SumRows(torch.autograd.Function):
+    """Sums rows forward, and their gradients backward, in a fixed order."""
 
     @staticmethod
-    def forward(ctx: Any, x: Tensor, plan: Plan, rows: Rows) -> Tensor:
-        ctx.plan, ctx.rows = plan, rows
-        return _summed(x, plan, rows.ptr_at, rows.index_at, rows.outputs)
+    def forward(ctx: Any, x: Tensor, packed: PackedBatch, sums: RowSums) -> Tensor:
+        ctx.packed, ctx.sums = packed, sums
+        return _launch_row_sums(x, packed, sums.ptr_at, sums.index_at, sums.outputs)
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-        rows = ctx.rows
+        sums = ctx.sums
         return (
-            _summed(grad, ctx.plan, rows.back_ptr_at, rows.back_index_at, rows.inputs),
+            _launch_row_sums(grad, ctx.packed, sums.back_ptr_at, sums.back_index_at, sums.inputs),
             None,
             None,
         )
 
 
-def _summed(x: Tensor, plan: Plan, ptr: int, index: int, count: int) -> Tensor:
-    module, x = kernels(), x.contiguous()
+def _launch_row_sums(x: Tensor, packed: PackedBatch, ptr: int, index: int, count: int) -> Tensor:
+    module, x = load_kernels(), x.contiguous()
     assert module is not None
     out = x.new_empty(x.shape[0], count, x.shape[2])
     if count:
         module.row_sums[(count, x.shape[0])](
-            x, plan.ints, out, ptr, index, x.shape[1], count, D=x.shape[2], STEP=16, num_warps=1
+            x, packed.ints, out, ptr, index, x.shape[1], count, D=x.shape[2], STEP=16, num_warps=1
         )
     return out

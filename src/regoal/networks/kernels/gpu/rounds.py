@@ -1,17 +1,17 @@
-"""The rounds of message passing on a GPU, as Triton kernels; `gpu.py` calls them.
+"""The rounds of message passing on a GPU, as Triton kernels that launch.py calls.
 
-The same function as `embed_reference` in rgnn.py. One launch runs all rounds: the programs stay
-on the GPU and meet between the phases of a round, since launching some thousand small kernels is
-what takes the time otherwise. A phase deals tiles of atoms or of nodes out to the programs.
+They compute the same function as `embed_reference` in rgnn.py. One launch runs all rounds. The
+programs stay on the GPU and wait for each other between the phases of a round; launching some
+thousand small kernels would take most of the time. In a phase, programs share tiles of atoms or of
+nodes.
 
-A maximum is an atomic maximum of integers that hold the message's order and, below it, the
-argument's number, so that neither the result nor the winner of a tie depends on timing. Sums of
-floating-point numbers are taken in a fixed order.
+A maximum of messages is an atomic maximum of integers. The upper half of such an integer orders the
+messages, and the lower half holds the argument's number. So neither the result nor the winner of a
+tie depends on timing. Sums of floating-point numbers are taken in a fixed order.
 
 Shapes: N nodes, M arguments of all atoms, D embedding size, L rounds, W = K * D numbers of an atom
-of arity K. What `ints` holds is said by
-`batch_layout.Plan`; all sizes come from there, since a kernel is
-compiled again for other kinds of integer arguments.
+of arity K. `batch_layout.PackedBatch` describes `ints`. All sizes come from `ints`, because a
+kernel is compiled again for other kinds of integer arguments.
 """
 
 import triton
@@ -22,8 +22,8 @@ STAGES = tl.constexpr(2)
 
 
 @triton.jit
-def _meet(counter, times):
-    """Wait until all programs have come here `times` times."""
+def _wait_for_all(counter, times):
+    """Wait until all programs have been here `times` times."""
     tl.debug_barrier()
     tl.atomic_add(counter, 1, sem="release")
     wanted = times * tl.num_programs(0)
@@ -35,7 +35,7 @@ def _meet(counter, times):
 
 @triton.jit
 def mish(x):
-    """x tanh(softplus(x)) = x n / (n + 2) with e = exp(x), n = e (e + 2)."""
+    """Compute x tanh(softplus(x)) = x n / (n + 2), for e = exp(x) and n = e (e + 2)."""
     e = tl.exp(tl.minimum(x, 20.0))
     n = e * (e + 2.0)
     return x * (n / (n + 2.0))
@@ -43,17 +43,17 @@ def mish(x):
 
 @triton.jit
 def mish_slope(x):
-    """The derivative of `mish`."""
+    """Compute the derivative of `mish`."""
     e = tl.exp(tl.minimum(x, 20.0))
     inverse = 1.0 / (e * (e + 2.0) + 2.0)
     return e * (e + 2.0) * inverse + x * (4.0 * e * (e + 1.0) * inverse * inverse)
 
 
 @triton.jit
-def _key(x, row):
-    """An unsigned integer that is larger for larger x and, where x is equal, for the first row.
+def _make_key(x, row):
+    """Make an unsigned integer that is larger for larger x, and for equal x in the first row.
 
-    Never 0, which stands for no message.
+    It is never 0, which stands for no message.
     """
     bits = (x + 0.0).to(tl.uint32, bitcast=True)  # -0 counts as 0
     high = tl.where(bits >> 31 != 0, bits ^ 0xFFFFFFFF, bits | 0x80000000)
@@ -61,8 +61,8 @@ def _key(x, row):
 
 
 @triton.jit
-def _unpacked(key):
-    """Message and row of a key; 0 and -1 where there is none."""
+def _unpack_key(key):
+    """Return message and row of a key; 0 and -1 if there is no message."""
     high = (key >> 32).to(tl.uint32)
     bits = tl.where(high >> 31 != 0, high ^ 0x80000000, high ^ 0xFFFFFFFF)
     row = (0xFFFFFFFF - (key & 0xFFFFFFFF)).to(tl.int32)
@@ -71,18 +71,18 @@ def _unpacked(key):
 
 
 @triton.jit
-def _first_tile(begin, pid, programs):
-    """The first tile from `begin` on that is this program's."""
+def _find_first_tile(begin, pid, programs):
+    """Return the first tile from `begin` on that belongs to this program."""
     return begin + (pid + programs - begin % programs) % programs
 
 
 @triton.jit
-def _atom_forward(
+def _send_messages(
     weights, args, x, keys, hidden, tile,
     K: tl.constexpr, D: tl.constexpr, WIDEST: tl.constexpr, ROWS: tl.constexpr,
     SAVE: tl.constexpr, PRECISION: tl.constexpr,
 ):  # fmt: skip
-    """The messages of a tile of atoms: hidden layers [M, D] out, maxima [N, D] in `keys`."""
+    """Compute the messages of a tile of atoms; writes `hidden` [M, D] and maxima `keys` [N, D]."""
     W: tl.constexpr = K * D
     WIDE: tl.constexpr = triton.next_power_of_2(W)
     PART: tl.constexpr = min(WIDE, WIDEST * WIDEST // WIDE)
@@ -112,22 +112,22 @@ def _atom_forward(
             place = hidden + first.to(tl.int64) * D + rows * W + part[None, :]
             tl.store(place, h, mask=(rows < count) & inside[None, :])
         out = tl.dot(mish(h), w_out, out, input_precision=PRECISION)
-    tl.atomic_max(keys + node * D + cols % D, _key(out, argument), mask=there, sem="relaxed")
+    tl.atomic_max(keys + node * D + cols % D, _make_key(out, argument), mask=there, sem="relaxed")
 
 
 @triton.jit
-def _node_forward(
+def _update_nodes(
     weights, update_at, norm_at, nodes, x, next_x, keys, strongest, winner, update, normal,
     deviation, tile,
     D: tl.constexpr, ROWS: tl.constexpr, SAVE: tl.constexpr, PRECISION: tl.constexpr,
 ):  # fmt: skip
-    """A tile of nodes takes its strongest messages in; `keys` are 0 again."""
+    """Update a tile of nodes by their largest messages, and set their `keys` to 0 again."""
     v, d, wide = tile * ROWS + tl.arange(0, ROWS)[:, None], tl.arange(0, D), tl.arange(0, 2 * D)
     there = v < nodes
     place = v * D + d[None, :]
     key = tl.load(keys + place, mask=there, other=0)
     tl.store(keys + place, tl.zeros_like(key), mask=there)
-    message, row = _unpacked(key)
+    message, row = _unpack_key(key)
     own = tl.load(x + place, mask=there, other=0.0)
     w_in = weights + update_at
     w_out = w_in + 4 * D * D + 2 * D
@@ -159,10 +159,10 @@ def forward(
     NODE_ROWS: tl.constexpr, WIDEST: tl.constexpr, PHASES: tl.constexpr, SAVE: tl.constexpr,
     PRECISION: tl.constexpr,
 ):  # fmt: skip
-    """Rounds first_round .. end_round of embeddings `x` [L + 1, N, D], or [2, N, D] in turns.
+    """Run rounds first_round .. end_round on embeddings `x` [L + 1, N, D], or [2, N, D] in turns.
 
-    ARITIES has a bit for each arity there is, at most MOST. PHASES is 1 for messages, 2 for
-    updates, 3 for both with all programs meeting in between.
+    ARITIES has a bit for each arity that occurs; the largest is MOST. PHASES is 1 for messages, 2
+    for updates, and 3 for both; then all programs wait for each other in between.
     """
     pid, programs = tl.program_id(0), tl.num_programs(0)
     nodes = tl.load(ints)
@@ -181,18 +181,18 @@ def forward(
             for K in tl.static_range(1, MOST + 1):
                 if (ARITIES >> K) & 1:
                     begin, end = tl.load(starts + K), tl.load(starts + K - 1)
-                    for t in range(_first_tile(begin, pid, programs), end, programs):
-                        _atom_forward(
+                    for t in range(_find_first_tile(begin, pid, programs), end, programs):
+                        _send_messages(
                             weights, args, x + now * size, keys,
                             hidden + saved * arguments.to(tl.int64) * D, tiles + t * TILE,
                             K, D, WIDEST, ROWS, SAVE, PRECISION,
                         )  # fmt: skip
         if PHASES == 3:
             met += 1
-            _meet(counter, met)
+            _wait_for_all(counter, met)
         if PHASES & 2:
             for t in range(pid, tl.cdiv(nodes, NODE_ROWS), programs):
-                _node_forward(
+                _update_nodes(
                     weights, update_at, norm_at, nodes, x + now * size, x + after * size, keys,
                     strongest + saved * size, winner + saved * size, update + 2 * saved * size,
                     normal + saved * size, deviation + saved * nodes, t,
@@ -200,12 +200,12 @@ def forward(
                 )  # fmt: skip
         if PHASES == 3:
             met += 1
-            _meet(counter, met)
+            _wait_for_all(counter, met)
 
 
 @triton.jit
-def _gathered(rows, begin, end, index, D: tl.constexpr, COUNT: tl.constexpr, STEP: tl.constexpr):
-    """[COUNT, D]: for each of COUNT nodes the sum of rows[index[begin:end]], in order."""
+def _gather_sum(rows, begin, end, index, D: tl.constexpr, COUNT: tl.constexpr, STEP: tl.constexpr):
+    """Sum rows[index[begin:end]] for each of COUNT nodes, in order: [COUNT, D]."""
     d = tl.arange(0, D)[None, None, :]
     step = tl.arange(0, STEP)[None, :]
     total = tl.zeros((COUNT, D), tl.float32)
@@ -220,16 +220,17 @@ def _gathered(rows, begin, end, index, D: tl.constexpr, COUNT: tl.constexpr, STE
 
 
 @triton.jit
-def _node_backward(
+def _update_backward(
     weights, update_at, norm_at, nodes, layer, rounds, ptr, order, wanted, depths, count,
     update, normal, deviation, from_args, grad, grad_strongest, grads, grad_update, grad_hidden,
     tile,
     D: tl.constexpr, ROWS: tl.constexpr, STEP: tl.constexpr, PRECISION: tl.constexpr,
 ):  # fmt: skip
-    """Through the update of one round for a tile of nodes.
+    """Go back through the update of one round, for a tile of nodes.
 
-    `grad` [N, D] has the gradient that came past the messages of the round after and gets that of
-    this one; `grads`, `grad_update`, `grad_hidden` keep what the weights' gradients need.
+    `grad` [N, D] holds the gradient that the round after passed by its messages. It is replaced by
+    that of this round. `grads`, `grad_update` and `grad_hidden` keep what the weights' gradients
+    need.
     """
     lines = tile * ROWS + tl.arange(0, ROWS)
     v, d, wide = lines[:, None], tl.arange(0, D), tl.arange(0, 2 * D)
@@ -240,7 +241,7 @@ def _node_backward(
         begin = tl.load(ptr + lines, mask=lines < nodes, other=0)
         end = tl.load(ptr + lines + 1, mask=lines < nodes, other=0)
         g = tl.load(grad + place, mask=there, other=0.0)
-        g += _gathered(from_args, begin, end, order, D, ROWS, STEP)
+        g += _gather_sum(from_args, begin, end, order, D, ROWS, STEP)
     for w in range(count):
         if tl.load(depths + w) == layer + 1:
             g += tl.load(wanted + w * nodes.to(tl.int64) * D + place, mask=there, other=0.0)
@@ -254,7 +255,7 @@ def _node_backward(
     tl.store(grad_update + place, du, mask=there)
     w_in = weights + update_at
     w_out = w_in + 4 * D * D + 2 * D
-    last = tl.load(w_out + wide[None, :] * D + d[:, None])  # transposed, as are the next two
+    last = tl.load(w_out + wide[None, :] * D + d[:, None])  # transposed, like the next two
     above = tl.load(w_in + d[None, :] * (2 * D) + wide[:, None])
     below = tl.load(w_in + (D + d[None, :]) * (2 * D) + wide[:, None])
     h = tl.load(update + v * (2 * D) + wide[None, :], mask=there, other=0.0)
@@ -267,12 +268,12 @@ def _node_backward(
 
 
 @triton.jit
-def _atom_backward(
+def _messages_backward(
     weights, args, winner, grad_strongest, hidden, grad_hidden, from_args, tile,
     K: tl.constexpr, D: tl.constexpr, WIDEST: tl.constexpr, ROWS: tl.constexpr,
     PRECISION: tl.constexpr,
 ):  # fmt: skip
-    """Through the messages of a tile of atoms: `from_args` [M, D] for each argument's node."""
+    """Go back through the messages of a tile of atoms; writes `from_args` [M, D]."""
     W: tl.constexpr = K * D
     WIDE: tl.constexpr = triton.next_power_of_2(W)
     PART: tl.constexpr = min(WIDE, WIDEST * WIDEST // WIDE)
@@ -289,7 +290,7 @@ def _atom_backward(
     for begin in tl.range(0, W, PART, num_stages=STAGES):
         part = begin + tl.arange(0, PART)
         inside = part < W
-        w_out = tl.load(  # transposed, as is w_in
+        w_out = tl.load(  # transposed, like w_in
             weights + at + W * W + W + part[None, :] * W + deep,
             mask=inside[None, :] & (deep < W), other=0.0,
         )  # fmt: skip
@@ -314,10 +315,10 @@ def backward(
     NODE_ROWS: tl.constexpr, STEP: tl.constexpr, WIDEST: tl.constexpr, PHASES: tl.constexpr,
     PRECISION: tl.constexpr,
 ):  # fmt: skip
-    """Rounds end_round - 1 down to first_round of `rounds`.
+    """Go back through rounds end_round - 1 down to first_round, of `rounds` in all.
 
     `wanted` [count, N, D] are the gradients of the embeddings after `depths`. PHASES is 1 for
-    updates, 2 for messages, 3 for both.
+    updates, 2 for messages, and 3 for both; then all programs wait for each other in between.
     """
     pid, programs = tl.program_id(0), tl.num_programs(0)
     nodes = tl.load(ints)
@@ -333,7 +334,7 @@ def backward(
         layer = first_round + end_round - 1 - turn
         if PHASES & 1:
             for t in range(pid, tl.cdiv(nodes, NODE_ROWS), programs):
-                _node_backward(
+                _update_backward(
                     weights, update_at, norm_at, nodes, layer, rounds, ptr, order, wanted, depths,
                     count, update + 2 * layer * size, normal + layer * size,
                     deviation + layer * nodes, from_args, grad, grad_strongest + layer * size,
@@ -342,18 +343,18 @@ def backward(
                 )  # fmt: skip
         if PHASES == 3:
             met += 1
-            _meet(counter, met)
+            _wait_for_all(counter, met)
         if PHASES & 2:
             saved = layer * arguments.to(tl.int64) * D
             for K in tl.static_range(1, MOST + 1):
                 if (ARITIES >> K) & 1:
                     begin, end = tl.load(starts + K), tl.load(starts + K - 1)
-                    for t in range(_first_tile(begin, pid, programs), end, programs):
-                        _atom_backward(
+                    for t in range(_find_first_tile(begin, pid, programs), end, programs):
+                        _messages_backward(
                             weights, args, winner + layer * size, grad_strongest + layer * size,
                             hidden + saved, grad_hidden + saved, from_args, tiles + t * TILE,
                             K, D, WIDEST, ROWS, PRECISION,
                         )  # fmt: skip
         if PHASES == 3:
             met += 1
-            _meet(counter, met)
+            _wait_for_all(counter, met)
