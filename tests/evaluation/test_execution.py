@@ -354,7 +354,7 @@ def test_states_that_grow_out_of_the_budget_are_split(tasks, relations, policy):
     encoder, network = Encoder(relations["blocks"]), policy(relations["blocks"], 32, seed=2)
     problems = [tasks["blocks"]["tower"]] * 2
     memory = _Memory(encoder, 32, 0)
-    room = 2 * memory.needed(Execution(problems[0], Visited.EXCLUDED))
+    room = 2 * memory.estimate(Execution(problems[0], Visited.EXCLUDED))
     batches = []
 
     class Watched:

@@ -126,7 +126,7 @@ def test_a_folder_comes_in_the_order_given(tower, tmp_path, caplog):
         "p10.plan",
         "p2.plan",
     ]
-    assert f"LAMA's plan for p1 is refused, and kept as {plans}/p1.plan.invalid: it is p1" in (
+    assert f"LAMA's plan for p1 is refused and kept as {plans}/p1.plan.invalid: it is p1" in (
         caplog.text
     )
 

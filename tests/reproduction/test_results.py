@@ -64,4 +64,4 @@ def test_a_run_that_went_on_after_its_test_is_left_out(results, run, monkeypatch
     (run / "policy.safetensors").write_bytes(b"better")
     (run / "episodes.jsonl").write_text(json_line({"episode": 9, "elapsed_s": 120.0}))
     assert collect(results, monkeypatch, run) == [before]
-    assert "went on after its test, left out" in capsys.readouterr().out
+    assert "left out: trained further after its test" in capsys.readouterr().out

@@ -1,9 +1,9 @@
-"""Several processes that train one network together, on one machine or more.
+"""Several processes, called workers, that train one network together on one or more machines.
 
-Every worker holds the same learner, replay buffer and random streams and takes every decision with
-the others. Only work is split: an optimisation step by transitions, exploration by trajectories,
-validation by problems. What each found is then given to all, so that all stay the same. One worker
-alone is the plain training, and nothing here does anything.
+Every worker holds the same learner, replay buffer and random streams, and makes the same decisions.
+Only work is split: an optimisation step by transitions, exploration by trajectories, validation by
+problems. Each worker's results are then given to all, so that all workers stay equal. A single
+worker trains as usual, and nothing in this module has an effect.
 """
 
 import contextlib
@@ -21,12 +21,12 @@ from regoal.errors import RegoalError
 
 T = TypeVar("T")
 PATIENCE = timedelta(hours=6)
-"""How long to wait for another worker, which may be busy with a large validation problem; one that
-has ended is noticed at once."""
+"""How long to wait for another worker, which may be busy with a large validation problem. A worker
+that has ended is noticed at once."""
 
 
 class WorkerLostError(RegoalError):
-    """Another worker has ended, or cannot be reached, so that this one cannot go on."""
+    """This worker cannot go on, because another one has ended or cannot be reached."""
 
 
 @dataclass(frozen=True)
@@ -37,28 +37,28 @@ class Workers:
     count: int = 1
 
     def share(self, items: int) -> slice:
-        """This worker's part of so many items: without gaps, of about equal size for all."""
+        """Return this worker's part of so many items; the parts of all workers are about equal."""
         return slice(items * self.rank // self.count, items * (self.rank + 1) // self.count)
 
     def sum(self, *tensors: Tensor) -> list[Tensor]:
-        """The sums of each tensor over the workers, the same bits for all of them.
+        """Sum each tensor over the workers; all workers get the same bits.
 
         Shapes and types must agree. Raises `WorkerLostError`.
         """
         if self.count == 1:
             return list(tensors)
         joined = torch.cat([tensor.detach().flatten() for tensor in tensors])
-        with _told():
+        with _detect_lost_worker():
             distributed.all_reduce(joined)
         parts = torch.split(joined, [tensor.numel() for tensor in tensors])
         return [part.view(tensor.shape) for part, tensor in zip(parts, tensors, strict=True)]
 
     def gather(self, value: T) -> list[T]:
-        """What each worker has, in their order. Raises `WorkerLostError`."""
+        """Return the values of all workers, in their order. Raises `WorkerLostError`."""
         if self.count == 1:
             return [value]
         values: list[T] = [value] * self.count
-        with _told():
+        with _detect_lost_worker():
             distributed.all_gather_object(values, value)
         return values
 
@@ -66,15 +66,15 @@ class Workers:
 ALONE = Workers()
 
 was_connected = False
-"""Whether this process has been one of several."""
+"""Whether this process has ever been connected with other workers."""
 
 
 def leave(code: int) -> NoReturn:
-    """End this process, which has been connected, without taking the interpreter down.
+    """End this process without shutting down the interpreter; for processes that were connected.
 
-    One of gloo's threads may still let go of its last tensor, and would abort the process if it
-    met an interpreter that ends (github.com/pytorch/pytorch/pull/179291). Where what was printed
-    cannot be written, the code is 120, as Python's own.
+    A thread of gloo may still free its last tensor. It would abort the process if the interpreter
+    were shutting down (github.com/pytorch/pytorch/pull/179291). If printed text cannot be flushed,
+    the exit code is 120, as in Python itself.
     """
     try:
         sys.stdout.flush()
@@ -86,14 +86,14 @@ def leave(code: int) -> NoReturn:
 
 @contextlib.contextmanager
 def connected(workers: Workers, address: str) -> Iterator[None]:
-    """Connect this worker with the others, and part at the end.
+    """Connect this worker with the others, and disconnect it at the end.
 
-    `address` is `tcp://HOST:PORT`, or `env://` for what torchrun describes. Raises
-    `WorkerLostError` where they do not come together.
+    `address` is `tcp://HOST:PORT`, or `env://` for the address that torchrun sets. Raises
+    `WorkerLostError` if some worker cannot be reached.
     """
-    global was_connected  # noqa: PLW0603 - a fact of the process
+    global was_connected  # noqa: PLW0603 - it belongs to the process
     was_connected = True
-    with _told():
+    with _detect_lost_worker():
         distributed.init_process_group(
             "gloo",
             init_method=address,
@@ -108,11 +108,12 @@ def connected(workers: Workers, address: str) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _told() -> Iterator[None]:
+def _detect_lost_worker() -> Iterator[None]:
+    """Raise `WorkerLostError` instead of what gloo raises."""
     try:
         yield
-    except RuntimeError as error:  # what gloo raises, whatever is wrong
+    except RuntimeError as error:  # gloo raises it for every fault
         raise WorkerLostError(
             "Another worker of this training has ended or cannot be reached; its own output may "
-            "say why. What was saved stays: go on with --resume."
+            "say why. The last checkpoint is kept: go on with --resume."
         ) from error

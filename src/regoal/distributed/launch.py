@@ -1,4 +1,4 @@
-"""Starting the processes that train together, or joining those that torchrun has started."""
+"""Starts the processes that train together, or joins those that torchrun has started."""
 
 import contextlib
 import multiprocessing
@@ -16,18 +16,19 @@ from regoal.system.threads import process_group
 
 HOST = "127.0.0.1"
 GRACE_S = 5.0
-"""Seconds that a worker gets to end by itself."""
+"""Seconds that a worker has to end by itself before it is killed."""
 
 Work = Callable[[Workers], object]
 
 
 @contextlib.contextmanager
 def together(count: int, work: Work) -> Iterator[Workers]:
-    """This process as one of `count` workers.
+    """Make this process one of `count` workers.
 
-    Where torchrun has started it, it joins the others, which do the same. Else it is the first,
-    and `count - 1` new processes do `work`, which must be picklable; they end with this one,
-    however it ends. Raises `WorkerLostError` where some worker cannot start.
+    If torchrun has started it, it joins the others, which do the same. Else it is the first worker,
+    and `count - 1` new processes run `work`, which must be picklable. They end with this process,
+    however it ends. Raises `WorkerLostError` if some worker cannot start, and `UsageError` if
+    torchrun has started another number of workers.
     """
     group = process_group()
     if group.size > 1:
@@ -39,30 +40,31 @@ def together(count: int, work: Work) -> Iterator[Workers]:
     elif count == 1:
         yield ALONE
     else:
-        address = f"tcp://{HOST}:{_free_port()}"
-        with _started([Workers(rank, count) for rank in range(1, count)], work, address):
+        address = f"tcp://{HOST}:{_find_free_port()}"
+        with _start_processes([Workers(rank, count) for rank in range(1, count)], work, address):
             first = Workers(0, count)
             with connected(first, address):
                 yield first
 
 
 @contextlib.contextmanager
-def _started(others: list[Workers], work: Work, address: str) -> Iterator[None]:
-    """New processes, which end when this context does."""
+def _start_processes(others: list[Workers], work: Work, address: str) -> Iterator[None]:
+    """Start a process for each other worker; all of them end when this context ends."""
     context = multiprocessing.get_context("spawn")
     lines, processes = [], []
     try:
         for workers in others:
+            # The worker ends when this process closes its end of the pipe, or dies.
             ours, theirs = context.Pipe()
             process = context.Process(
-                target=_member, args=(workers, work, address, theirs), daemon=True
+                target=_run_worker, args=(workers, work, address, theirs), daemon=True
             )
             process.start()
             theirs.close()
             lines.append(ours)
             processes.append(process)
         for line in lines:
-            _wait_for(line)
+            _wait_until_started(line)
         yield
     finally:
         for line in lines:
@@ -73,18 +75,18 @@ def _started(others: list[Workers], work: Work, address: str) -> Iterator[None]:
             process.join()
 
 
-def _wait_for(line: Connection) -> None:
+def _wait_until_started(line: Connection) -> None:
     try:
         line.recv()
     except EOFError:
         raise WorkerLostError("A worker could not start; its own output may say why.") from None
 
 
-def _member(workers: Workers, work: Work, address: str, line: Connection) -> None:
-    """What a started process does. Signals are for the first worker, which tells the others."""
+def _run_worker(workers: Workers, work: Work, address: str, line: Connection) -> None:
+    """Run `work` in a started process, which leaves signals to the first worker."""
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
-    threading.Thread(target=_end_with, args=(line,), daemon=True).start()
+    threading.Thread(target=_end_with_first, args=(line,), daemon=True).start()
     line.send(None)
     code = 0
     try:
@@ -98,14 +100,14 @@ def _member(workers: Workers, work: Work, address: str, line: Connection) -> Non
     leave(code)
 
 
-def _end_with(line: Connection) -> None:
-    """End this process at once where the first one has ended, as nobody needs it any more."""
+def _end_with_first(line: Connection) -> None:
+    """Wait until the first worker has ended, and then end this process at once."""
     with contextlib.suppress(EOFError, OSError):
         line.recv()
     os._exit(1)
 
 
-def _free_port() -> int:
+def _find_free_port() -> int:
     with socket.socket() as found:
         found.bind((HOST, 0))
         return int(found.getsockname()[1])

@@ -1,4 +1,4 @@
-"""A policy on problem files: load, execute greedily, validate, record (paper, "Testing")."""
+"""Test a policy on problem files: load, execute greedily, validate, record (paper, "Testing")."""
 
 import hashlib
 import math
@@ -13,7 +13,7 @@ from regoal.evaluation.execution import Execution, Visited, execute
 from regoal.evaluation.process_pool import Ended, execute_side_by_side, most_processes
 from regoal.networks.device import device_called
 from regoal.networks.encoder import Encoder
-from regoal.networks.kernels.cpu import kernel as native
+from regoal.networks.kernels.cpu import kernel as cpu_kernel
 from regoal.networks.policy_file import Policy, find_policy, load_policy, policy_encoder
 from regoal.planning.actions import GroundAction
 from regoal.planning.matching.library_schema import schema_of
@@ -27,24 +27,24 @@ from regoal.system.files import short_digest, write_text_atomically
 class TestSettings:
     """How policies are tested."""
 
-    __test__ = False  # no test case, whatever its name
+    __test__ = False  # pytest must not take it for a test case
 
     layers: int
-    """Rounds of message passing; more than in training reach farther."""
+    """Rounds of message passing. More than in training let messages reach farther."""
     max_steps: int = 1000
-    """Most actions for a problem."""
+    """The most actions for a problem."""
     time_limit_s: float = math.inf
-    """Most wall-clock seconds for a problem, those of the problems beside it included."""
+    """The most wall-clock seconds for a problem, shared with the other problems of its batch."""
     plans: Path | None = None
-    """The folder for `NAME.plan`, one a solved problem; None writes no plans."""
+    """The folder for a file `NAME.plan` for each solved problem; None writes no plans."""
     known: frozenset[str] = frozenset()
-    """Names of problems that are passed over."""
+    """Names of problems to skip."""
     alone: bool = False
-    """Whether no other process may help, as where memory is limited."""
+    """Whether to use this process only, for instance if memory is limited."""
 
     def digest(self, policy: Policy, domain: Path, problem: Path) -> str:
-        """The beginning of a SHA-256 of everything that a result depends on."""
-        # What comes through a pipe cannot be read a second time.
+        """Return the first digits of the SHA-256 of everything that a result depends on."""
+        # A pipe cannot be read a second time.
         texts = [short_digest(path) if path.is_file() else "" for path in (domain, problem)]
         limits = (self.layers, self.max_steps, self.time_limit_s)
         return hashlib.sha256(repr((policy.digest, texts, limits)).encode()).hexdigest()[:16]
@@ -56,11 +56,12 @@ class TestSettings:
 
 
 def load(name: str, *, threads: int, device: str) -> Policy:
-    """The policy of this name or path, to be run with so many threads on `auto`, `cpu` or `cuda`.
+    """Load the policy of this name or path, to run with so many threads on a device.
 
-    Raises `UsageError` as `find_policy`, `load_policy` and `device_called` do.
+    `device` is `auto`, `cpu` or `cuda`. Raises `UsageError` as `find_policy`, `load_policy` and
+    `device_called` do.
     """
-    native.use_threads(threads)
+    cpu_kernel.use_threads(threads)
     where = device_called(device)
     policy = load_policy(find_policy(name))
     policy.network.to(where)
@@ -74,14 +75,16 @@ def evaluate(
     tell: Callable[[str], None],
     unreadable: Callable[[RegoalError], None],
 ) -> Iterator[PlanResult]:
-    """Run the policy on every (domain file, problem file); yields each result as it is there.
+    """Run the policy on every (domain file, problem file), and yield each result as it ends.
 
-    A plan counts, and is written, only if the validator accepts it. `tell` gets what the user must
-    know about how the policy reads a domain. A problem that cannot be read is an error of its own,
-    which `unreadable` gets, and the others go on. Raises `UsageError` where the policy does not fit
-    a domain, and as `load_domain` does, before anything is executed on that domain.
+    A plan counts, and is written, only if the validator accepts it. `tell` is called with each note
+    for the user, for instance on how the policy reads a domain. If a problem cannot be read,
+    `unreadable` is called with its error, and the other problems go on.
+
+    Raises `UsageError` if the policy does not fit a domain, and as `load_domain` does. Both happen
+    before anything is executed on that domain.
     """
-    for path, named in _by_domain(problems, settings.known).items():
+    for path, named in _group_by_domain(problems, settings.known).items():
         domain = load_domain(path)
         encoder, notes = policy_encoder(policy, domain)
         for note in notes:
@@ -94,23 +97,23 @@ def evaluate(
                 inputs[name] = settings.digest(policy, path, problem)
             except RegoalError as error:
                 unreadable(error)
-                yield _no_result(name, domain.name, policy)
+                yield _make_error_result(name, domain.name, policy)
         for note in unread_goals(encoder, list(names)):
             tell(note)
         found = execute_side_by_side(
-            partial(_executions, policy, encoder, settings),
+            partial(_execute_all, policy, encoder, settings),
             list(names),
             processes=1 if settings.alone else most_processes(policy.network),
         )
-        for task, ended in _telling(found, tell, unreadable):
+        for task, ended in _report_faults(found, tell, unreadable):
             name = names[task]
-            yield _result(task, ended, name, inputs[name], policy, settings.plans)
+            yield _make_result(task, ended, name, inputs[name], policy, settings.plans)
 
 
-def _by_domain(
+def _group_by_domain(
     problems: Sequence[tuple[Path, Path]], known: Collection[str]
 ) -> dict[Path, list[tuple[str, Path]]]:
-    """The (name, problem file) of each domain file, without those that are known."""
+    """Group (name, problem file) by domain file, without the problems that are known."""
     found: dict[Path, list[tuple[str, Path]]] = defaultdict(list)
     names = problem_names([problem for _, problem in problems])
     for (domain, problem), name in zip(problems, names, strict=True):
@@ -121,46 +124,46 @@ def _by_domain(
 
 @dataclass(frozen=True)
 class Attempt:
-    """What one attempt at one task came to."""
+    """The result of one attempt at one task."""
 
     actions: Sequence[GroundAction] | None
-    """The plan; None where there is none."""
+    """The plan; None if none was found."""
     reason: str
-    """Why there is none, for the user."""
+    """Why no plan was found, for the user; else empty."""
     seconds: float
     """Wall-clock seconds of the execution."""
     returns: int = 0
-    """Actions into states visited before."""
+    """Actions into states that had been visited before."""
 
 
 def solve(policy: Policy, encoder: Encoder, task: Task, settings: TestSettings) -> Attempt:
     """Run the policy on one task until it is solved or cannot go on; no plan is written.
 
-    Raises `MemoryError` where the task does not fit into memory, `TooWideError` where a state has
-    too many actions, and `PddlError` where the cost of an action is missing.
+    Raises `MemoryError` if the task does not fit into memory, `TooWideError` if a state has too
+    many actions, and `PddlError` if the cost of an action is missing.
     """
     if impossible := impossible_goals(task):
         what = " ".join(impossible[:3]) + (" and others" if impossible[3:] else "")
         return Attempt(None, f"the goal asks for {what}, which no action brings about", 0.0)
-    [execution] = _executions(policy, encoder, settings, [task], stop=lambda: False)
+    [execution] = _execute_all(policy, encoder, settings, [task], stop=lambda: False)
     if execution.fault is not None:
         raise execution.fault
     if execution.outcome is Outcome.MEMORY_LIMIT:
         raise MemoryError
     if execution.outcome is Outcome.SOLVED:
         return Attempt(execution.actions, "", execution.seconds, execution.returns)
-    return Attempt(None, _why(execution), execution.seconds)
+    return Attempt(None, _explain_failure(execution), execution.seconds)
 
 
 def unread_goals(encoder: Encoder, tasks: Sequence[Task]) -> list[str]:
-    """What to tell where goals have literals that the policy has never met and does not see."""
+    """Note for the user which predicates of the goals the policy does not know, if any."""
     names = sorted(set().union(*(encoder.unread(task.goal) for task in tasks)))
     if not names:
         return []
-    return [f"the policy was trained without goals on {', '.join(names)}, and does not see such"]
+    return [f"the policy was trained without goals on {', '.join(names)}, and ignores them"]
 
 
-def _executions(
+def _execute_all(
     policy: Policy,
     encoder: Encoder,
     settings: TestSettings,
@@ -180,12 +183,12 @@ def _executions(
     )
 
 
-def _telling(
+def _report_faults(
     found: Iterator[tuple[Task, Ended]],
     tell: Callable[[str], None],
     unreadable: Callable[[RegoalError], None],
 ) -> Iterator[tuple[Task, Ended]]:
-    """The same, each with what there is to tell about its end; faulty PDDL is an error."""
+    """Yield each task and how it ended, after a note or an error about a fault, if it had one."""
     for task, ended in found:
         if isinstance(ended.fault, TooWideError):
             tell(str(ended.fault))
@@ -194,17 +197,18 @@ def _telling(
         yield task, ended
 
 
-def _why(execution: Execution) -> str:
+def _explain_failure(execution: Execution) -> str:
+    """Say why an execution found no plan."""
     steps = f"after {len(execution.actions)} step(s)"
     if execution.outcome is Outcome.STEP_LIMIT:
-        return f"{steps}, as many as allowed, the goal is not reached"
+        return f"{steps}, the most that are allowed, the goal is not reached"
     if execution.task.is_dead_end(execution.state):
         return f"{steps} no action is applicable"
     return f"{steps} every state that can be reached has been visited"
 
 
 def impossible_goals(task: Task) -> list[str]:
-    """Goal literals that are false and that no action changes: no plan reaches them."""
+    """List the goal literals that are false and that no action changes: no plan reaches them."""
     changed = {s.name for s in schema_of(task.domain).changed_symbols if s.kind == "predicate"}
     state = task.initial_state
     return [
@@ -215,13 +219,13 @@ def impossible_goals(task: Task) -> list[str]:
 
 
 def method_of(policy: Policy) -> str:
-    """The hindsight variant that the policy was learnt with, for records; else `policy`."""
+    """Return the hindsight variant that the policy was trained with; `policy` if it is unknown."""
     method = policy.facts.get("hindsight")
     return method if isinstance(method, str) else "policy"
 
 
-def _no_result(name: str, domain: str, policy: Policy) -> PlanResult:
-    """The record of a problem that could not be read."""
+def _make_error_result(name: str, domain: str, policy: Policy) -> PlanResult:
+    """Make the record of a problem that could not be read."""
     return PlanResult(
         problem=name,
         domain=domain,
@@ -235,9 +239,10 @@ def _no_result(name: str, domain: str, policy: Policy) -> PlanResult:
     )
 
 
-def _result(
+def _make_result(
     task: Task, ended: Ended, name: str, inputs: str, policy: Policy, plans: Path | None
 ) -> PlanResult:
+    """Validate the plan, write it if it is valid, and make the problem's record."""
     actions, outcome, cost = ended.actions, ended.outcome, None
     if outcome is Outcome.SOLVED:
         verdict = validate_plan(task, actions)

@@ -1,4 +1,4 @@
-"""Greedy execution of a policy on many problems at once (paper, "Testing")."""
+"""Greedy execution of a policy on many problems in one batch (paper, "Testing")."""
 
 import enum
 import logging
@@ -16,7 +16,8 @@ import torch
 from torch import Tensor
 
 from regoal.errors import RegoalError, TooWideError, lacks_memory
-from regoal.networks.encoder import Encoder, Input
+from regoal.networks.batch import Input
+from regoal.networks.encoder import Encoder
 from regoal.networks.q_network import QNetwork
 from regoal.planning.actions import DUMMY_ACTION, GroundAction
 from regoal.planning.symmetry import Representatives, Symmetry, is_plain
@@ -25,33 +26,35 @@ from regoal.records.results import Outcome
 from regoal.system.cancellation import StoppedError, stopping
 
 BATCH_BYTES = 16 * 2**20
-"""Memory for one forward pass, states aside. Larger batches were no faster on a CPU, and a problem
-shares its wall-clock time with those beside it."""
+"""Memory for one forward pass, without the states. Larger batches were no faster on a CPU, and a
+problem shares its wall-clock time with the others in its batch."""
 BYTES_A_NUMBER = 20
-"""Peak bytes of a forward pass a node or atom argument, an embedding's number: 16 in the plain
-definition of the network (15.2 to 15.6 measured), less in the kernel, and the index lists."""
+"""Peak bytes of a forward pass for each number of each node's or argument's embedding.
+
+The network's plain definition needs 16 (15.2 to 15.6 were measured), and the kernel less. The rest
+is for the index lists."""
 
 LEAST_DROPPED = 0.1
-"""The share of objects that must be left out for a state to be looked at without them."""
+"""Objects are left out of the input only if they are at least this share of all objects."""
 
 log = logging.getLogger(__name__)
 
 
 class Visited(enum.Enum):
-    """What to do about states that were visited before."""
+    """What to do about states that have been visited before."""
 
     ALLOWED = enum.auto()
-    """Take the best action; the first state seen before ends the execution (paper, figures)."""
+    """Take the best action. The execution ends at the first repeated state (paper, figures)."""
     EXCLUDED = enum.auto()
-    """Take the best action into a new state; where there is none it ends (paper, testing)."""
+    """Take the best action into a new state. It ends if there is none (paper, testing)."""
     LAST = enum.auto()
-    """The same, but where no state is new go on to the one that was visited least often, until no
-    action from any visited state leads to a new one."""
+    """Take the best action into a new state. If there is none, go to the least visited state. The
+    execution ends when no action from any visited state leads to a new one."""
 
 
 @dataclass
 class Execution:
-    """How far the policy has come on one problem."""
+    """The progress of a policy on one problem."""
 
     task: Task
     visited: Visited
@@ -62,20 +65,20 @@ class Execution:
     visits: Counter[State] = field(init=False)
     actions: list[GroundAction] = field(default_factory=list)
     closed: set[State] = field(init=False, default_factory=set)
-    """Visited states that no action leads to a new one from."""
+    """Visited states from which no action leads to a new state."""
     outcome: Outcome | None = None
-    """None while it goes on."""
+    """How it ended; None before its end."""
     fault: RegoalError | None = None
-    """What is wrong with the problem itself, where that ended it."""
+    """The fault in the problem itself, if that ended the execution."""
     started: float = field(default_factory=time.perf_counter)
     seconds: float = 0.0
-    """Wall-clock seconds from its start to its end; problems of one batch share them."""
+    """Wall-clock seconds from its start to its end, which all problems of a batch share."""
     _input: Input | None = field(default=None, init=False, repr=False, compare=False)
-    """None until it is asked for."""
+    """The network's input for the present state; None until it is needed."""
     _representatives: Representatives | None = field(
         default=None, init=False, repr=False, compare=False
     )
-    """Those in the input; None where it has the whole state."""
+    """The representatives in the input; None if the input has the whole state."""
 
     def __post_init__(self) -> None:
         self.state = self.task.initial_state
@@ -86,21 +89,24 @@ class Execution:
 
     @property
     def returns(self) -> int:
-        """Actions into states that had been visited."""
+        """Count the actions into states that had been visited before."""
         return len(self.actions) + 1 - len(self.visits)
 
     def elapsed(self) -> float:
-        """Wall-clock seconds since its start."""
+        """Return the wall-clock seconds since its start."""
         return time.perf_counter() - self.started
 
     def end(self, outcome: Outcome) -> None:
-        """Stop here."""
+        """End the execution with this outcome, and drop what only further steps need."""
         self.outcome = outcome
         self._input = self._representatives = None
         self.seconds = self.elapsed()
 
     def prepare(self, encoder: Encoder, stop: Callable[[], bool]) -> None:
-        """Make the input; ends where memory or time do not allow it. Cut short by `stop`."""
+        """Make the input. The execution ends if memory or time do not allow it.
+
+        If `stop` becomes true meanwhile, return without an input.
+        """
         try:
             with stopping(lambda: stop() or self.elapsed() > self.time_limit_s):
                 self.input(encoder)
@@ -116,13 +122,13 @@ class Execution:
             self.end(Outcome.MEMORY_LIMIT)
 
     def input(self, encoder: Encoder) -> Input:
-        """The state and goal for the network, once a state.
+        """Encode the state and the goal for the network; done once for each state.
 
-        Where many objects are interchangeable, only representatives and the actions over them are
-        in it: as good as all, see `regoal.planning.symmetry`.
+        If many objects are interchangeable, the input has only representatives of them and the
+        actions over these. Nothing is lost by this, see `regoal.planning.symmetry`.
         """
         if self._input is None:
-            self._representatives = found = self._found_representatives()
+            self._representatives = found = self._find_representatives()
             goal = self.task.goal
             self._input = (
                 encoder.input(self.state, goal)
@@ -137,8 +143,8 @@ class Execution:
             return None
         return Symmetry(self.task, self.task.goal)
 
-    def _found_representatives(self) -> Representatives | None:
-        """Representatives if there are few enough of them to be worth the work."""
+    def _find_representatives(self) -> Representatives | None:
+        """Find representatives; None if they leave out too few objects to be worth the work."""
         least = max(1, LEAST_DROPPED * len(self.task.objects))
         if self._symmetry is None or self._symmetry.most_dropped < least:
             return None
@@ -148,14 +154,14 @@ class Execution:
     def step(self, applicable: Sequence[GroundAction], q_values: Tensor, max_steps: int) -> None:
         """Take the action with the highest Q-value among those that `visited` allows.
 
-        `applicable` are those of the input. An action over representatives stands for all that
-        equal it.
+        `applicable` are the input's actions. An action over representatives stands for all actions
+        that are equal to it.
         """
         if self.noise:
             q_values = q_values + self.noise * torch.from_numpy(
                 self._rng.normal(size=len(q_values))
             )
-        chosen = self._best(applicable, q_values)
+        chosen = self._choose(applicable, q_values)
         if chosen is None:
             self.end(Outcome.DEAD_END)
             return
@@ -170,11 +176,12 @@ class Execution:
         elif len(self.actions) >= max_steps:
             self.end(Outcome.STEP_LIMIT)
 
-    def _best(
+    def _choose(
         self, applicable: Sequence[GroundAction], q_values: Tensor
     ) -> tuple[GroundAction, State] | None:
+        """Choose an action and its successor; None if the execution must end."""
         seen: list[tuple[GroundAction, State]] = []
-        for action in self._in_order(applicable, q_values):
+        for action in self._rank(applicable, q_values):
             if action is DUMMY_ACTION:
                 continue
             successor = self.task.successor(self.state, action)
@@ -183,13 +190,11 @@ class Execution:
             seen.append((action, successor))
         self.closed.add(self.state)
         if self.visited is Visited.EXCLUDED or len(self.closed) == len(self.visits):
-            return None  # in the latter case there is no plan: every state has been visited
+            return None  # with `LAST`, every reachable state has been visited: there is no plan
         return min(seen, key=lambda way: self.visits[way[1]], default=None)
 
-    def _in_order(
-        self, applicable: Sequence[GroundAction], q_values: Tensor
-    ) -> Iterator[GroundAction]:
-        """All applicable actions, the best first; equal values fall in the order of the actions."""
+    def _rank(self, applicable: Sequence[GroundAction], q_values: Tensor) -> Iterator[GroundAction]:
+        """Yield all applicable actions, best first; for equal values, in the order of actions."""
         order = np.argsort(-q_values.numpy(), kind="stable")
         if self._representatives is None:
             yield from (applicable[i] for i in order)
@@ -200,29 +205,29 @@ class Execution:
 
 @dataclass
 class _Memory:
-    """What one batch may take, and what states take."""
+    """The limit of a batch's memory, and estimates of what states need."""
 
     encoder: Encoder
     embedding_size: int
     limit: int
-    """Bytes."""
-    told: bool = False
+    """The most bytes in a batch."""
+    warned: bool = False
 
-    def needed(self, execution: Execution) -> int:
-        """Bytes that a state adds to a batch, estimated."""
+    def estimate(self, execution: Execution) -> int:
+        """Estimate the bytes that a state adds to a batch."""
         x, goal = execution.input(self.encoder)
         arguments = sum(map(len, (x.fixed.args, x.changing.args, goal.args)))
         return BYTES_A_NUMBER * self.embedding_size * (x.nodes + arguments)
 
-    def used(self, active: Sequence[Execution]) -> int:
-        """Bytes of a batch."""
-        return sum(map(self.needed, active))
+    def estimate_batch(self, active: Sequence[Execution]) -> int:
+        """Estimate the bytes of a batch."""
+        return sum(map(self.estimate, active))
 
-    def parts(self, active: Sequence[Execution]) -> Iterator[Sequence[Execution]]:
-        """Runs that fit, each of at least one: states grow and shrink while they are executed."""
+    def split(self, active: Sequence[Execution]) -> Iterator[Sequence[Execution]]:
+        """Split into runs that fit, each of at least one, as states grow and shrink."""
         start, used = 0, 0
         for i, x in enumerate(active):
-            needed = self.needed(x)
+            needed = self.estimate(x)
             if i > start and used + needed > self.limit:
                 yield active[start:i]
                 start, used = i, 0
@@ -230,14 +235,14 @@ class _Memory:
         yield active[start:]
 
     def halve(self, part: Sequence[Execution]) -> None:
-        """Let no batch be larger than half of this one, which did not fit; say so once."""
-        self.limit = min(self.limit, self.used(part)) // 2
-        if not self.told:
+        """Limit batches to half the size of this one, which did not fit; warns the first time."""
+        self.limit = min(self.limit, self.estimate_batch(part)) // 2
+        if not self.warned:
             log.warning("memory ran out: going on with smaller batches, which takes longer")
-            self.told = True
+            self.warned = True
 
 
-def execute(  # noqa: PLR0913 - all but three by keyword
+def execute(  # noqa: PLR0913 - all but three are keywords
     network: QNetwork,
     encoder: Encoder,
     tasks: Sequence[Task],
@@ -250,26 +255,29 @@ def execute(  # noqa: PLR0913 - all but three by keyword
     noise: float = 0.0,
     stop: Callable[[], bool] = lambda: False,
 ) -> Iterator[Execution]:
-    """Run every task to its end; yields each as it ends, in the order of ending.
+    """Run the policy on every task, and yield each execution as it ends.
 
-    The batch stays full: as many problems side by side as fit into `batch_bytes`, at least one, a
-    finished one making room for the next. Those with most objects begin, so that no long plan is
-    left to the end, where nothing fills the batch, and what does not fit shows at once. Where
-    memory runs out nevertheless, halves of the batch are tried; a problem that does not fit alone
-    ends, and the others go on. `time_limit_s` counts wall-clock seconds from the start of each
-    problem to its end. `noise` is the standard deviation of what is added to every Q-value; it
-    shows how much error a policy's choices survive. `stop` is asked before every step and while a
-    state with many actions is prepared; when true, what is unfinished is not yielded.
+    The batch has as many problems as fit into `batch_bytes`, at least one. A finished problem makes
+    room for the next. Problems with most objects come first: a long plan at the end would leave the
+    batch nearly empty, and a problem that does not fit is found at once. If memory runs out all the
+    same, the batch is halved. A problem that does not fit alone ends, and the others go on.
+
+    `time_limit_s` limits the wall-clock seconds of each problem, from its start to its end. `noise`
+    is the standard deviation of noise added to every Q-value; it shows how much error a policy's
+    choices survive. `stop` is called before every step, and while a state with many actions is
+    prepared. Once it returns true, unfinished problems are not yielded.
     """
     largest = sorted(tasks, key=lambda task: -len(task.objects))
     waiting = deque(Execution(task, visited, time_limit_s, noise) for task in largest)
     memory = _Memory(encoder, network.layout.size, batch_bytes)
     active: list[Execution] = []
     while waiting or active:
-        yield from _forgotten(_begin(waiting, active, memory, stop), encoder)
+        yield from _yield_and_forget(_start_waiting(waiting, active, memory, stop), encoder)
         if not active or stop():
             return
-        for execution, q in zip(active, _q_values(network, active, layers, memory), strict=True):
+        for execution, q in zip(
+            active, _compute_q_values(network, active, layers, memory), strict=True
+        ):
             if q is None:
                 execution.end(Outcome.MEMORY_LIMIT)
                 continue
@@ -278,27 +286,27 @@ def execute(  # noqa: PLR0913 - all but three by keyword
                 execution.end(Outcome.TIME_LIMIT)
             if execution.outcome is None:
                 execution.prepare(encoder, stop)
-        yield from _forgotten((x for x in active if x.outcome is not None), encoder)
+        yield from _yield_and_forget((x for x in active if x.outcome is not None), encoder)
         active = [x for x in active if x.outcome is None]
 
 
-def _forgotten(ended: Iterable[Execution], encoder: Encoder) -> Iterator[Execution]:
-    """The same; what the encoder remembers of each is dropped, which may be gigabytes in all."""
+def _yield_and_forget(ended: Iterable[Execution], encoder: Encoder) -> Iterator[Execution]:
+    """Yield each execution; then forget its encoded states, which may be gigabytes in all."""
     for execution in ended:
         yield execution
         encoder.forget(execution.task)
 
 
-def _begin(
+def _start_waiting(
     waiting: deque[Execution],
     active: list[Execution],
     memory: _Memory,
     stop: Callable[[], bool],
 ) -> Iterator[Execution]:
-    """Fill up what is active; yields what has ended before its first step."""
+    """Move tasks from waiting to active while they fit; yield those that end without a step."""
     if stop():
         return
-    used = memory.used(active) if waiting else 0
+    used = memory.estimate_batch(active) if waiting else 0
     while waiting:
         execution = waiting[0]
         if execution.outcome is None:
@@ -307,7 +315,7 @@ def _begin(
         if execution.outcome is None:
             if stop():
                 return
-            needed = memory.needed(execution)
+            needed = memory.estimate(execution)
             if active and used + needed > memory.limit:
                 return
             active.append(execution)
@@ -317,12 +325,12 @@ def _begin(
             yield execution
 
 
-def _q_values(
+def _compute_q_values(
     network: QNetwork, active: Sequence[Execution], layers: int, memory: _Memory
 ) -> list[Tensor | None]:
-    """Q-values of each problem's applicable actions; None where it does not fit alone."""
+    """Compute Q-values of each problem's actions; None for a problem that does not fit alone."""
     found: list[Tensor | None] = []
-    parts = list(reversed(list(memory.parts(active))))
+    parts = list(reversed(list(memory.split(active))))
     while parts:
         part = parts.pop()
         try:
@@ -332,10 +340,10 @@ def _q_values(
         except (MemoryError, RuntimeError) as error:
             if not lacks_memory(error):
                 raise
-        # Out here the error and what it keeps alive are gone.
+        # Outside the except block, the error has freed the memory that it kept alive.
         if len(part) == 1:
             found.append(None)
         else:
             memory.halve(part)
-            parts += reversed(list(memory.parts(part)))
+            parts += reversed(list(memory.split(part)))
     return found

@@ -1,7 +1,7 @@
-"""LAMA's first plan, from Fast Downward as a process of its own with time and memory limits.
+"""LAMA's first plan, found by Fast Downward in a separate process with limits of time and memory.
 
-The Fast Downward that the package `up-fast-downward` brings is called directly; no other planner
-library is involved, and neither torch nor pymimir.
+The package `up-fast-downward` contains Fast Downward, which is called directly. No other planning
+library is used, and neither torch nor pymimir is loaded.
 """
 
 import ast
@@ -34,13 +34,13 @@ OUTCOMES = {
     **dict.fromkeys((20, 22), Outcome.MEMORY_LIMIT),
     **dict.fromkeys((21, 23, 24, 256 - signal.SIGXCPU), Outcome.TIME_LIMIT),
 }
-"""Fast Downward's exit codes where there is no plan; any other is an error.
+"""Fast Downward's exit codes if there is no plan; any other is an error.
 
-A translator that runs out of time dies by a signal, which the driver's exit code shows as 256 - n.
+A translator that runs out of time is killed by signal n. The driver then exits with 256 - n.
 """
 
 PlanCheck = Callable[[Path, Path, Path], str]
-"""What is wrong with a plan file, from the domain's, the problem's and its own path; else empty."""
+"""A check of a plan, from the paths of domain, problem and plan: the fault found, or empty."""
 
 _LAST_LINE = re.compile(r"^; cost = (\d+) \((?:unit|general) cost\)$")
 _DOMAIN_NAME = re.compile(r"\(\s*domain\s+([^\s()]+)\s*\)", re.IGNORECASE)
@@ -49,12 +49,14 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Limits:
-    """What one call of the planner may use.
+    """Limits for one call of the planner.
 
-    Time is in CPU seconds of the translator and the search together, as Fast Downward counts it;
-    the wall clock ends a call after twice that and ten seconds more. Memory is in MiB for each of
-    the two. Raises `UsageError` for less than two seconds (the driver rounds what is left down to
-    whole seconds, so that one would leave none) or less than one MiB.
+    Time is in CPU seconds of the translator and the search together, as Fast Downward counts it. A
+    call is also killed after twice that plus ten seconds by the wall clock. Memory is in MiB, for
+    each of the two.
+
+    Raises `UsageError` for less than two seconds or less than one MiB. The driver rounds the rest
+    of the time down to whole seconds, so one second would leave nothing for the search.
     """
 
     time_s: float
@@ -70,21 +72,21 @@ class Limits:
 
     @property
     def wall_clock_s(self) -> float:
-        """Wall-clock seconds after which a call is killed, whatever it does."""
+        """Wall-clock seconds after which a call is killed in any case."""
         return 2 * self.time_s + 10
 
 
 def run_lama(
     domain: Path, problem: Path, *, time_limit_s: float, memory_limit_mib: int, plan_path: Path
 ) -> PlanResult:
-    """The first plan LAMA finds for one problem; `Limits` says how the limits count.
+    """Find LAMA's first plan for one problem; `Limits` says how the limits count.
 
-    A plan is written to `plan_path`; without one no file is left there. The planner is killed with
-    all its children when this call is interrupted. Raises `UsageError` where Fast Downward is not
-    installed or a file is missing.
+    A plan is written to `plan_path`. If there is none, no file is left there. If this call is
+    interrupted, the planner is killed with all its children. Raises `UsageError` if Fast Downward
+    is not installed or a file is missing.
     """
     limits = Limits(time_limit_s, memory_limit_mib)
-    return _first_plan(domain, problem, limits, plan_path, threading.Event())
+    return _find_first_plan(domain, problem, limits, plan_path, threading.Event())
 
 
 def lama_folder(
@@ -95,12 +97,12 @@ def lama_folder(
     plans: Path,
     fault_of: PlanCheck | None = None,
 ) -> Iterator[PlanResult]:
-    """LAMA's first plan for each (domain, problem), `jobs` at a time, in the order given.
+    """Find LAMA's first plan for each (domain, problem), `jobs` at a time.
 
-    A result comes as soon as it and all before it are there. Plans are written to
-    `plans/NAME.plan`; one that `fault_of` finds a fault in is kept as `NAME.plan.invalid`, a
-    warning says why, and its outcome is `INVALID_PLAN`. When the caller stops early, what still
-    runs is killed. Raises as `run_lama`.
+    Results are yielded in the order given, each as soon as it and all before it are known. Plans
+    are written to `plans/NAME.plan`. If `fault_of` finds a fault in a plan, its outcome is
+    `INVALID_PLAN`. The plan is then kept as `NAME.plan.invalid`, and a warning says why. If the
+    caller stops early, running planners are killed. Raises as `run_lama` does.
     """
     fast_downward()
     names = problem_names([problem for _, problem in problems])
@@ -108,30 +110,32 @@ def lama_folder(
     with ThreadPoolExecutor(max_workers=max(jobs, 1)) as pool:
         try:
             futures = [
-                pool.submit(_first_plan, domain, problem, limits, plans / f"{name}.plan", stop)
+                pool.submit(_find_first_plan, domain, problem, limits, plans / f"{name}.plan", stop)
                 for (domain, problem), name in zip(problems, names, strict=True)
             ]
             for future, (domain, problem), name in zip(futures, problems, names, strict=True):
                 result = replace(future.result(), problem=name)
                 plan = plans / f"{name}.plan"
                 fault = fault_of(domain, problem, plan) if result.solved and fault_of else ""
-                yield _refused(result, plan, fault) if fault else result
+                yield _refuse(result, plan, fault) if fault else result
         finally:
             stop.set()
             pool.shutdown(wait=False, cancel_futures=True)
 
 
-def _refused(result: PlanResult, plan: Path, fault: str) -> PlanResult:
-    """The result where the plan has a fault: LAMA and the validator disagree, and one is wrong."""
+def _refuse(result: PlanResult, plan: Path, fault: str) -> PlanResult:
+    """Change the result for a plan with a fault, on which LAMA and the validator disagree."""
     kept = plan.with_name(f"{plan.name}.invalid")
     plan.replace(kept)
-    _log.warning("LAMA's plan for %s is refused, and kept as %s: %s", result.problem, kept, fault)
+    _log.warning("LAMA's plan for %s is refused and kept as %s: %s", result.problem, kept, fault)
     return replace(result, outcome=Outcome.INVALID_PLAN, plan_length=None, plan_cost=None)
 
 
 def fast_downward() -> Path:
-    """Fast Downward's driver script. Raises `UsageError` where it is not installed."""
-    package = importlib.util.find_spec("up_fast_downward")  # finds the package, does not import it
+    """Find Fast Downward's driver script. Raises `UsageError` if it is not installed."""
+    package = importlib.util.find_spec(
+        "up_fast_downward"
+    )  # this finds the package without importing it
     for folder in (package and package.submodule_search_locations) or ():
         driver = Path(folder) / "downward" / "fast-downward.py"
         if driver.is_file():
@@ -141,7 +145,7 @@ def fast_downward() -> Path:
     )
 
 
-def _first_plan(
+def _find_first_plan(
     domain: Path, problem: Path, limits: Limits, plan_path: Path, stop: threading.Event
 ) -> PlanResult:
     for path in (domain, problem):
@@ -149,22 +153,22 @@ def _first_plan(
             raise UsageError(f"{path} is not a file.")
     plan_path.unlink(missing_ok=True)
     with tempfile.TemporaryDirectory(prefix="regoal-lama-") as folder:
-        command = _command(domain.resolve(), problem.resolve(), limits)
+        command = _build_command(domain.resolve(), problem.resolve(), limits)
         start = time.monotonic()
         outcome = _run(command, Path(folder), start + limits.wall_clock_s, stop)
         seconds = time.monotonic() - start
         plan = _read_plan(Path(folder) / "plan")
         if outcome is Outcome.ERROR and b"MemoryError" in (Path(folder) / "log").read_bytes():
-            outcome = Outcome.MEMORY_LIMIT  # in Python, before the translator can report it
+            outcome = Outcome.MEMORY_LIMIT  # Python ran out before the translator could report it
         if outcome is Outcome.ERROR and plan is None:
-            _log.warning("LAMA failed on %s: %s", problem, _last_words(Path(folder) / "log"))
+            _log.warning("LAMA failed on %s: %s", problem, _find_reason(Path(folder) / "log"))
     if plan is not None:
         plan_path.parent.mkdir(parents=True, exist_ok=True)
         write_text_atomically(plan_path, plan[0])
     _, length, cost = plan or (None, None, None)
     return PlanResult(
         problem=problem.stem,
-        domain=_domain_name(domain),
+        domain=_read_domain_name(domain),
         method=LAMA,
         outcome=outcome if plan is None else Outcome.SOLVED,
         plan_length=length,
@@ -174,7 +178,7 @@ def _first_plan(
     )
 
 
-def _command(domain: Path, problem: Path, limits: Limits) -> list[str]:
+def _build_command(domain: Path, problem: Path, limits: Limits) -> list[str]:
     return [
         sys.executable,
         str(fast_downward()),
@@ -188,7 +192,7 @@ def _command(domain: Path, problem: Path, limits: Limits) -> list[str]:
 
 
 def _run(command: list[str], folder: Path, deadline: float, stop: threading.Event) -> Outcome:
-    """Run in `folder` until the end, the deadline or `stop`; the outcome if there is no plan."""
+    """Run in `folder` until the end, the deadline or `stop`; returns the outcome without a plan."""
     if stop.is_set():
         return Outcome.ERROR
     with (folder / "log").open("wb") as log:
@@ -198,8 +202,8 @@ def _run(command: list[str], folder: Path, deadline: float, stop: threading.Even
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=subprocess.STDOUT,
-            start_new_session=True,  # a group of its own, so that the search can be killed with it
-            # The order in which the translator walks its sets must not change from run to run.
+            start_new_session=True,  # a new process group, to kill the search together with it
+            # The translator's order of its sets must not change from run to run.
             env=os.environ | {"PYTHONHASHSEED": "0"},
         )
         try:
@@ -219,7 +223,7 @@ def _kill_group(process: "subprocess.Popen[bytes]") -> None:
 
 
 def _read_plan(path: Path) -> tuple[str, int, int] | None:
-    """Text, length and cost of a plan file; none where it is missing or was cut while written."""
+    """Read text, length and cost of a plan file; None if it is missing or was cut short."""
     if not path.is_file():
         return None
     text = path.read_text(encoding="utf-8")
@@ -233,23 +237,23 @@ def _read_plan(path: Path) -> tuple[str, int, int] | None:
 _NO_REASON = re.compile(r"INFO |Driver aborting|\w+ exit code:|\s*->|Parsing\.\.\.$")
 
 
-def _last_words(log: Path) -> str:
-    """The last two lines that may say why, on one."""
-    text = "\n".join(map(_decoded, log.read_text(encoding="utf-8", errors="replace").splitlines()))
+def _find_reason(log: Path) -> str:
+    """Find the last two lines of the log that may say why LAMA failed, as one line."""
+    text = "\n".join(map(_decode, log.read_text(encoding="utf-8", errors="replace").splitlines()))
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     reasons = [line for line in lines if not _NO_REASON.match(line)]
-    return " ".join(reasons[-2:])[:300] or "it said nothing"
+    return " ".join(reasons[-2:])[:300] or "it printed no reason"
 
 
-def _decoded(line: str) -> str:
-    """The lines behind `b'...'`: the driver prints what its translator says as Python's bytes."""
+def _decode(line: str) -> str:
+    """Decode a line `b'...'`: the driver prints its translator's output as Python's bytes."""
     if line.startswith(("b'", 'b"')):
         with contextlib.suppress(ValueError, SyntaxError):
             return str(ast.literal_eval(line).decode(errors="replace"))
     return line
 
 
-def _domain_name(domain: Path) -> str:
+def _read_domain_name(domain: Path) -> str:
     text = re.sub(r";[^\n]*", "", domain.read_text(encoding="utf-8", errors="replace"))
     name = _DOMAIN_NAME.search(text)
     return name[1].lower() if name else domain.stem
