@@ -1,21 +1,22 @@
 """regoal and the authors' stack side by side, in one run on the same problems and batches.
 
 Run `python -m benchmarks.compare [--out build/bench.json] [--quick]` on an otherwise idle machine.
-The standard comparison is made to take less than 15 minutes on two cores, `--quick` less than two
-(one repeat, one thread for theirs, two domains, 30 layers: to see that it works, not to cite).
+The standard comparison takes less than 15 minutes on two cores. `--quick` takes less than two: one
+repeat, one thread for theirs, two domains, 30 layers. It shows that all works; do not cite it.
 
-The two stacks take turns within every measure. Theirs runs with the number of threads, up to all
-cores, that is fastest for it in a short search before; ours with all cores, and with one thread as
-well. A row's `ratio` says how many times faster ours is; `spread` has quartiles and extremes.
+The two stacks take turns within every measure. Theirs runs with its fastest number of threads, up
+to all cores, which a short search finds before. Ours runs with all cores, and again with one
+thread. A row's `ratio` says how many times faster ours is; `spread` has quartiles and extremes.
 
-The optimisation step knows no target value before it (in an episode of ours many are known), and
-both stacks have met its states before, as in training. Exploration draws actions evenly. Peak
-memory is what two optimisation steps need above what the process held before. Episodes are not
-measured on the large domain, whose batches are of 4 instead of 32 transitions, and on Miconic not
-with 100 layers, where one of theirs takes minutes.
+An optimisation step begins without known target values, although many are known in our episodes.
+Both stacks have met its states before, as in training. Exploration draws actions evenly. Peak
+memory is the memory of two optimisation steps above what the process held before. Batches have 32
+transitions, and 4 on the large domain. Episodes are not measured on the large domain, nor on
+Miconic with 100 layers: there, one of theirs takes minutes.
 
 `--device cuda` compares on a GPU instead: ours with its kernels and without, theirs, and ours on
-the processor with two and with eight threads; optimisation steps also with larger batches.
+the CPU with two and with eight threads. Optimisation steps are then measured with larger batches
+too.
 """
 
 import argparse
@@ -37,7 +38,7 @@ from benchmarks.measures import (
     repeat,
     summary,
 )
-from benchmarks.ours import Ours, Plain
+from benchmarks.ours import Ours, WithoutKernels
 from benchmarks.theirs import Theirs
 from benchmarks.work import DOMAINS, LARGE, Stack, Work, prepare
 from regoal.cli import script
@@ -47,13 +48,13 @@ from regoal.system.files import write_text_atomically
 LAYERS = (30, 100)
 ON_GPU = ("optimisation_step", "exploration_step", "greedy_steps_per_second")
 BATCHES = (32, 256)
-"""Transitions an optimisation step, on a GPU."""
+"""Transitions of an optimisation step on a GPU."""
 GPU_BUDGET = Budget(seconds=5.0, least=3, most=20)
 Row = dict[str, Any]
 
 
 def compare(work: Work, layers: int, *, quick: bool, with_encoding: bool) -> Iterator[Row]:
-    """The rows of one domain at one depth."""
+    """Measure one domain at one depth, and yield its rows."""
     cores = machine.cores()
     theirs = Theirs(work, layers)
     stacks: dict[str, tuple[Stack, int]] = {
@@ -70,7 +71,9 @@ def compare(work: Work, layers: int, *, quick: bool, with_encoding: bool) -> Ite
             name: summary(found, per_second=measure.per_second) for name, found in timings.items()
         }
         yield {
-            **_row(work, layers, measure.name, {n: s.pop("median") for n, s in spread.items()}),
+            **_make_row(
+                work, layers, measure.name, {n: s.pop("median") for n, s in spread.items()}
+            ),
             "unit": measure.unit,
             "threads": {"ours": cores, "theirs": threads[measure.name]},
             "spread": spread,
@@ -78,11 +81,11 @@ def compare(work: Work, layers: int, *, quick: bool, with_encoding: bool) -> Ite
 
 
 def compare_on_gpu(work: Work, layers: int, *, quick: bool) -> Iterator[Row]:
-    """The rows of one domain at one depth with one size of batch."""
+    """Measure one domain at one depth with one batch size on a GPU, and yield its rows."""
     theirs = Theirs(work, layers, device="cuda")
     stacks: dict[str, tuple[Stack, int]] = {
         "ours": (Ours(work, layers, device="cuda"), 1),
-        "ours_definition": (Plain(work, layers, device="cuda"), 1),
+        "ours_definition": (WithoutKernels(work, layers, device="cuda"), 1),
         "ours_cpu_2_threads": (Ours(work, layers), 2),
         "ours_cpu_8_threads": (Ours(work, layers), 8),
         "theirs": (theirs, 1),
@@ -90,7 +93,7 @@ def compare_on_gpu(work: Work, layers: int, *, quick: bool) -> Iterator[Row]:
     for measure in MEASURES:
         if measure.name not in ON_GPU or (measure.name != ON_GPU[0] and work.batch_size > 32):
             continue
-        for stack, threads in stacks.values():  # kernels are compiled at first use
+        for stack, threads in stacks.values():  # not timed: kernels are compiled at first use
             stack.use_threads(threads)
             for turn in range(2):
                 measure.run(stack, turn)
@@ -100,7 +103,7 @@ def compare_on_gpu(work: Work, layers: int, *, quick: bool) -> Iterator[Row]:
         }
         medians = {name: found.pop("median") for name, found in spread.items()}
         yield {
-            **_row(work, layers, measure.name, medians),
+            **_make_row(work, layers, measure.name, medians),
             "unit": measure.unit,
             "medians": medians,
             "spread": spread,
@@ -117,7 +120,7 @@ def _chosen(work: Work, layers: int, *, with_encoding: bool) -> list[Measure]:
     ]
 
 
-def _row(work: Work, layers: int, measure: str, medians: dict[str, float]) -> Row:
+def _make_row(work: Work, layers: int, measure: str, medians: dict[str, float]) -> Row:
     per_second = measure.endswith("per_second")
     ours, theirs = medians["ours"], medians["theirs"]
     row: Row = {
@@ -135,14 +138,16 @@ def _row(work: Work, layers: int, measure: str, medians: dict[str, float]) -> Ro
     return row
 
 
-def memory_row(work: Work, layers: int) -> Row:
-    """Peak memory of optimisation steps, each stack in a process of its own."""
-    peaks = {side: peak.measured(side, work.name, layers) for side in ("ours", "theirs")}
-    return {**_row(work, layers, "peak_memory", peaks), "unit": "MB"}
+def measure_memory(work: Work, layers: int) -> Row:
+    """Measure the peak memory of optimisation steps, each stack in a separate process."""
+    peaks = {
+        side: peak.measure_in_new_process(side, work.name, layers) for side in ("ours", "theirs")
+    }
+    return {**_make_row(work, layers, "peak_memory", peaks), "unit": "MB"}
 
 
-def rows_on_gpu(domains: Sequence[str], depths: Sequence[int], *, quick: bool) -> Iterator[Row]:
-    """All rows of the comparison on a GPU."""
+def measure_on_gpu(domains: Sequence[str], depths: Sequence[int], *, quick: bool) -> Iterator[Row]:
+    """Measure everything on a GPU, and yield the rows."""
     for domain in domains:
         for batch_size in BATCHES:
             with tempfile.TemporaryDirectory() as folder:
@@ -151,25 +156,27 @@ def rows_on_gpu(domains: Sequence[str], depths: Sequence[int], *, quick: bool) -
                     yield from compare_on_gpu(work, layers, quick=quick)
 
 
-def measured_rows(domains: Sequence[str], depths: Sequence[int], *, quick: bool) -> Iterator[Row]:
-    """All rows of the comparison, one after the other."""
+def measure_on_cpu(domains: Sequence[str], depths: Sequence[int], *, quick: bool) -> Iterator[Row]:
+    """Measure everything on the CPU, and yield the rows."""
     for domain in domains:
         with tempfile.TemporaryDirectory() as folder:
             work = prepare(domain, Path(folder))
             for layers in depths:
                 yield from compare(work, layers, quick=quick, with_encoding=layers == depths[0])
-                yield memory_row(work, layers)
+                yield measure_memory(work, layers)
 
 
 def main() -> None:
-    """Measure, print a line a row, and keep the JSON file complete after each."""
+    """Measure, print a line for each row, and write the JSON file again after each."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--out", type=Path, default=Path("build/bench.json"))
-    parser.add_argument("--quick", action="store_true", help="see that it works, in two minutes")
-    parser.add_argument("--domains", nargs="+", choices=DOMAINS, help="these only")
-    parser.add_argument("--layers", nargs="+", type=int, help="these depths only")
+    parser.add_argument(
+        "--quick", action="store_true", help="only check that it works, in two minutes"
+    )
+    parser.add_argument("--domains", nargs="+", choices=DOMAINS, help="only these domains")
+    parser.add_argument("--layers", nargs="+", type=int, help="only these depths")
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
     arguments = parser.parse_args()
     quick, on_gpu = arguments.quick, arguments.device == "cuda"
@@ -180,7 +187,7 @@ def main() -> None:
     arguments.out.parent.mkdir(parents=True, exist_ok=True)
     record = machine.description() | {"quick": quick, "rows": []}
     start = time.perf_counter()
-    for row in (rows_on_gpu if on_gpu else measured_rows)(domains, depths, quick=quick):
+    for row in (measure_on_gpu if on_gpu else measure_on_cpu)(domains, depths, quick=quick):
         record["rows"].append(row)
         record["seconds"] = round(time.perf_counter() - start, 1)
         write_text_atomically(arguments.out, json.dumps(record, indent=1) + "\n")

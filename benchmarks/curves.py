@@ -1,10 +1,10 @@
-"""Does training with the compiled kernel learn as with the network's definition?
+"""Does training with the CPU kernel learn as well as with the network's definition?
 
-Run `python -m benchmarks.curves [--seeds 3] [--out build/curves.json]`: the same small training of
-Gripper, a seed with the kernel and with `REGOAL_KERNEL=0`, one thread. Sums are rounded in another
-order, so that the two take different courses after some steps; what must agree is how well they
-learn. Prints the share of validation problems solved over the episodes, side by side, the episode
-of the first complete validation and the mean loss.
+Run `python -m benchmarks.curves [--seeds 3] [--out build/curves.json]`. It does a small training of
+Gripper twice for each seed, with the kernel and with `REGOAL_KERNEL=0`, in one thread. The two
+round differently, so they take different courses after some steps. They must learn equally well.
+Prints, side by side, the share of validation problems solved by episode, the episode of the first
+complete validation, and the mean loss.
 """
 
 import argparse
@@ -35,17 +35,18 @@ from regoal.runs.training_run import run_training
 from regoal.system.files import write_text_atomically
 
 WAYS = {"kernel": "1", "definition": "0"}
-"""What `REGOAL_KERNEL` says for each."""
+"""The value of `REGOAL_KERNEL` for each way to compute."""
 TRAIN = range(1, 6)
+"""Numbers of balls in the training problems."""
 VALIDATE = range(6, 11)
-"""Balls."""
+"""Numbers of balls in the validation problems."""
 CONFIG = replace(
     LAPTOP, layers=6, horizon=30, episodes=30, validate_every=3, validation_steps=100, patience=0
 )
 
 
 def write_problems(folder: Path, balls: Sequence[int]) -> None:
-    """The domain and a problem for each number of balls."""
+    """Write the domain, and a problem for each number of balls."""
     folder.mkdir()
     write_text_atomically(folder / "domain.pddl", domain_pddl("gripper"))
     for n in balls:
@@ -53,8 +54,8 @@ def write_problems(folder: Path, balls: Sequence[int]) -> None:
         write_text_atomically(folder / f"p{n:02}.pddl", problem)
 
 
-def trained(folder: Path, way: str, seed: int) -> dict[str, Any]:
-    """Coverage of each validation by episode, the loss of each episode, and the processor time."""
+def train_once(folder: Path, way: str, seed: int) -> dict[str, Any]:
+    """Train once; return coverage by episode, losses, and processor seconds."""
     os.environ["REGOAL_KERNEL"] = WAYS[way]
     out = folder / f"{way}-{seed}"
     settings = RunSettings(
@@ -89,7 +90,7 @@ def trained(folder: Path, way: str, seed: int) -> dict[str, Any]:
 
 
 def table(runs: Sequence[dict[str, Any]]) -> str:
-    """A column a run, coverage over episodes, and what follows from it below."""
+    """Make a table with a column for each run: coverage by episode, and a summary below it."""
     rows = [["episode"] + [f"{run['way']} {run['seed']}" for run in runs]]
     for episode in runs[0]["coverage"]:
         rows.append([episode, *(f"{100 * run['coverage'][episode]:.0f} %" for run in runs)])
@@ -99,7 +100,7 @@ def table(runs: Sequence[dict[str, Any]]) -> str:
 
 
 def summary(runs: Sequence[dict[str, Any]], way: str) -> dict[str, float]:
-    """Medians over the seeds of one way; a run without a complete validation counts as infinite."""
+    """Take medians over the seeds of one way; a run without a complete validation is infinite."""
     of = [run for run in runs if run["way"] == way]
     return {
         "first_complete": median(run["first_complete"] or float("inf") for run in of),
@@ -122,7 +123,7 @@ def main() -> None:
         write_problems(Path(name) / "validation", VALIDATE)
         for seed in range(arguments.seeds):
             for way in WAYS:
-                runs.append(trained(Path(name), way, seed))
+                runs.append(train_once(Path(name), way, seed))
                 print(f"{way} {seed}: {runs[-1]['processor_seconds']} s", flush=True)
     print(table(sorted(runs, key=lambda run: (list(WAYS).index(run["way"]), run["seed"]))))
     record |= {"medians": {way: summary(runs, way) for way in WAYS}, "runs": runs}

@@ -1,9 +1,9 @@
-"""Do our test sets look like the paper's? Reference plan lengths beside its Tables 2 and 3.
+"""Are our test sets like the paper's? Compares plan lengths with its Tables 2 and 3.
 
-Run `python -m benchmarks.domain_agreement [--seed N]`; it prints a Markdown table and takes under a
-minute. "optimum" is exact; "plan" is the length of a plan found by a simple method, so a little
-above the optimum. Compare them with policies of the paper that solve all 100 instances. LAMA's
-first plans are longer, and where it solves fewer than 100 they are those of the easier ones.
+Run `python -m benchmarks.domain_agreement [--seed N]`. It prints a Markdown table in under a
+minute. An "optimum" is exact. A "plan" was found by a simple method, and is a little longer than
+the optimum. Compare them with the paper's policies that solve all 100 instances. LAMA's first plans
+are longer. If it solves fewer than 100, its numbers are those of the easier instances.
 """
 
 import argparse
@@ -17,7 +17,7 @@ from regoal.domains.instance import Instance
 
 
 class Row(NamedTuple):
-    """One line: our set and reference, the paper's solved / median / mean for three columns."""
+    """One row: our test set and method, and the paper's solved / median / mean in three columns."""
 
     domain: str
     split: str

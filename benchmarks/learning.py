@@ -1,9 +1,9 @@
 """Time until a policy solves the whole validation split: `python -m benchmarks.learning`.
 
-Trains with `regoal train`, LAPTOP preset, lifted goals and the paper's splits, once a seed, on all
-cores of an otherwise idle machine, and reads the run's records: when the first validation was
-complete, validations included, and after how many episodes. Other options, as `--name=value` where
-they have one, go to `regoal train`.
+Trains once for each seed with `regoal train`, the LAPTOP preset, lifted goals and the paper's
+splits. It uses all cores; the machine should be idle otherwise. From the run's records it prints
+the time and the episodes up to the first complete validation; the time includes validations. Other
+options go to `regoal train`; write those with a value as `--name=value`.
 """
 
 import argparse
@@ -21,31 +21,31 @@ from regoal.records.run_record import VALIDATION
 
 
 def first_complete(validation: list[JsonObject]) -> JsonObject | None:
-    """The record of the first validation that solved every problem."""
+    """Return the record of the first validation that solved every problem, if there is one."""
     complete = (record for record in validation if record["solved"] == record["problems"])
     return next(complete, None)
 
 
-def measured(domain: str, seed: int, options: list[str], folder: Path) -> JsonObject | None:
-    """Train one seed; the record of its first complete validation, None where it has none."""
+def train_once(domain: str, seed: int, options: list[str], folder: Path) -> JsonObject | None:
+    """Train one seed; return the record of its first complete validation, if there is one."""
     out = folder / f"run-{seed}"
     command = [sys.executable, "-m", "regoal.cli", "train", str(folder / "train" / "domain.pddl")]
     paths = ["--problems", str(folder / "train"), "--validation", str(folder / "validation")]
     settings = ["--preset", "laptop", "--seed", str(seed), "--threads", str(machine.cores())]
     words = [*command, *paths, *settings, *options, "--out", str(out)]
     if code := subprocess.run(words, check=False, stdout=subprocess.DEVNULL).returncode:
-        sys.exit(code)  # and what was wrong has been said
+        sys.exit(code)  # the command has printed what was wrong
     return first_complete(read_jsonl(out / VALIDATION))
 
 
 def main() -> None:
-    """Print a line a seed and the medians."""
+    """Print a line for each seed, and the medians."""
     parser = argparse.ArgumentParser(
         description=__doc__.splitlines()[0] if __doc__ else None, allow_abbrev=False
     )
     parser.add_argument("domains", nargs="*", default=["blocks", "gripper"])
     parser.add_argument("--seeds", type=int, default=3)
-    parser.add_argument("--budget", default="3m", help="most time for a seed")
+    parser.add_argument("--budget", default="3m", help="most time for each seed")
     arguments, options = parser.parse_known_args()
     if arguments.seeds < 1:
         parser.error("--seeds must be at least 1")
@@ -55,7 +55,7 @@ def main() -> None:
             for split in ("train", "validation"):
                 write_split(domain, split, folder / split)
             for seed in range(arguments.seeds):
-                record = measured(domain, seed, ["--budget", arguments.budget, *options], folder)
+                record = train_once(domain, seed, ["--budget", arguments.budget, *options], folder)
                 seconds.append(as_float(record["elapsed_s"]) if record else float("inf"))
                 episode = record["episode"] if record else "-"
                 print(f"{domain} seed {seed}: {seconds[-1]:.1f} s, episode {episode}", flush=True)

@@ -1,4 +1,4 @@
-"""What is measured, and how: interleaved repeats within a budget, the median and its spread."""
+"""The measures, and how they are taken: interleaved repeats, the median and its spread."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -15,34 +15,34 @@ class Budget:
     """When to stop repeating a measure."""
 
     seconds: float
-    """No further repeat once all stacks together have taken this long."""
+    """No repeat begins after all stacks together have taken this long."""
     least: int
     most: int
 
 
 @dataclass(frozen=True)
 class Measure:
-    """One quantity and how a stack is asked for it."""
+    """One quantity, and how to measure it on a stack."""
 
     name: str
     unit: str
     run: Callable[[Stack, int], Timed]
-    """From the stack and the number of the repeat."""
+    """Measures once; takes the stack and the number of the repeat."""
     prepare: Callable[[Stack], None] = lambda stack: None
-    """Done once before it, untimed."""
+    """Called once before the first repeat, untimed."""
     per_second: bool = False
-    """Units a second instead of seconds a unit."""
+    """Whether it is given in units per second instead of seconds per unit."""
     budget: Budget = field(default_factory=lambda: Budget(seconds=6.0, least=2, most=15))
     search: Callable[[Stack, int], Timed] | None = None
-    """The same with less work, to find the best number of threads."""
+    """Measures with less work, to find the best number of threads; None: as `run`."""
     threads_of: str | None = None
-    """The measure whose best number of threads is taken over, where a search would take long."""
+    """The measure whose best number of threads is used, if a search would take long."""
 
 
 ENCODE_AGAIN = "encode_state_again"
 GREEDY_ACTIONS = {30: 30}
-"""Actions of each problem's greedy execution by the number of layers; else few, as theirs needs a
-third of a second for one on Miconic with 100 layers."""
+"""Actions of each problem's greedy execution, by number of layers. Other numbers take few actions:
+one of theirs takes a third of a second on Miconic with 100 layers."""
 FEW_ACTIONS = 5
 MEASURES = (
     Measure("optimisation_step", "s", lambda stack, turn: stack.optimise(turn)),
@@ -60,15 +60,15 @@ MEASURES = (
         budget=Budget(seconds=20.0, least=1, most=8), threads_of="optimisation_step",
     ),
 )  # fmt: skip
-"""The layers do not matter to the encoding, which is measured at the first depth only."""
+"""Encoding does not depend on the layers, so it is measured at the first depth only."""
 
 QUICK = Budget(seconds=0.0, least=1, most=1)
 
 
 def best_threads(measure: Measure, stack: Stack, limit: int) -> int:
-    """The number of threads, up to `limit`, with which the stack is fastest.
+    """Find the number of threads, up to `limit`, with which the stack is fastest.
 
-    The best of up to three runs each, of one where that takes a second.
+    Each number is tried up to three times, and once if that takes a second; the best time counts.
     """
     fastest, run_once = {}, measure.search or measure.run
     for count in range(1, limit + 1):
@@ -83,7 +83,7 @@ def best_threads(measure: Measure, stack: Stack, limit: int) -> int:
 def repeat(
     measure: Measure, stacks: Mapping[str, tuple[Stack, int]], budget: Budget
 ) -> dict[str, list[Timed]]:
-    """Run every stack with its threads in turn, in alternating order, until the budget ends."""
+    """Run every stack with its threads, in alternating order, until the budget is spent."""
     found: dict[str, list[Timed]] = {name: [] for name in stacks}
     for stack, threads in stacks.values():
         stack.use_threads(threads)
@@ -100,7 +100,7 @@ def repeat(
 
 
 def summary(timings: Sequence[Timed], *, per_second: bool) -> dict[str, Any]:
-    """Median, quartiles and extremes, and the mean number of actions taken in a run."""
+    """Compute median, quartiles and extremes, and the mean number of actions of a run."""
     values = [1 / t.each if per_second else t.each for t in timings]
     low, high = np.quantile(values, [0.25, 0.75])
     return {
@@ -113,7 +113,7 @@ def summary(timings: Sequence[Timed], *, per_second: bool) -> dict[str, Any]:
 
 
 def ratio(ours: float, theirs: float, *, per_second: bool) -> float:
-    """How many times faster (or smaller) ours is.
+    """Return how many times faster (or smaller) ours is.
 
     >>> ratio(0.5, 2.0, per_second=False)
     4.0

@@ -1,10 +1,10 @@
-"""Does memory grow while training? Resident memory after every episode of a whole run.
+"""Does memory grow during training? Measures resident memory after every episode of a run.
 
-Run `python -m benchmarks.memory [--episodes 500] [--out build/memory]`: `regoal train` on the
-paper's Blocks problems, LAPTOP preset with 3 layers, a validation every 50 episodes, one thread.
-Writes a JSON file and a figure. Every 50 episodes the states that replay does not hold are let go,
-so that memory swings; the highest value in each 50 episodes is the answer. Replay and the memory
-of states fill in the first part.
+Run `python -m benchmarks.memory [--episodes 500] [--out build/memory]`. It trains on the paper's
+Blocks problems: LAPTOP preset with 3 layers, a validation every 50 episodes, one thread. It writes
+a JSON file and a figure. Every 50 episodes, the states that replay does not hold are forgotten. So
+memory swings, and the highest value in each 50 episodes counts. Replay and the memory of states
+fill up in the first part of the run.
 """
 
 import argparse
@@ -34,8 +34,8 @@ LAYERS = 3
 SHOWN_EVERY = 10
 
 
-def resident(episodes: int) -> list[float]:
-    """Resident memory in MB before the first and after each episode."""
+def measure(episodes: int) -> list[float]:
+    """Measure resident memory in MB, before the first episode and after each."""
     memory = [machine.resident_mb()]
 
     def tell(news: str | Progress) -> None:
@@ -66,7 +66,7 @@ def resident(episodes: int) -> list[float]:
 
 
 def highest(memory: Sequence[float]) -> list[float]:
-    """The highest value in each run of episodes between two times that states are let go.
+    """Return the highest value in each run of episodes between two times that states are forgotten.
 
     >>> highest([9.0] + [10.0] * 49 + [30.0] + [20.0] * 50)
     [30.0, 20.0]
@@ -78,7 +78,7 @@ def highest(memory: Sequence[float]) -> list[float]:
 
 
 def growth(memory: Sequence[float]) -> float:
-    """MB an episode, by least squares through the highest values of the second half.
+    """Return the MB per episode, by least squares through the second half of the highest values.
 
     >>> growth([float(i // 50) for i in range(501)])
     0.02
@@ -90,7 +90,7 @@ def growth(memory: Sequence[float]) -> float:
 
 
 def draw(memory: Sequence[float], out: Path) -> None:
-    """Memory over episodes."""
+    """Draw memory over episodes."""
     import matplotlib as mpl
 
     mpl.use("agg")
@@ -108,16 +108,18 @@ def draw(memory: Sequence[float], out: Path) -> None:
 
 
 def main() -> None:
-    """Train, print now and then, and write the JSON file and the figure."""
+    """Train, print the memory now and then, and write the JSON file and the figure."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--out", type=Path, default=Path("build/memory"), help="without ending")
+    parser.add_argument(
+        "--out", type=Path, default=Path("build/memory"), help="path of the files, without ending"
+    )
     parser.add_argument("--episodes", type=int, default=500)
     arguments = parser.parse_args()
     torch.set_num_threads(1)
     description = machine.description()
-    memory = resident(arguments.episodes)
+    memory = measure(arguments.episodes)
     record: dict[str, Any] = description | {
         "domain": DOMAIN,
         "layers": LAYERS,

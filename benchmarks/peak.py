@@ -1,7 +1,7 @@
-"""How much memory a few optimisation steps need at most, in a process of their own.
+"""The peak memory of a few optimisation steps, measured in a new process.
 
-`python -m benchmarks.peak ours blocks 30` prints one number: the peak above what the process held
-before the first step, in MB.
+`python -m benchmarks.peak ours blocks 30` prints one number: by how many MB the peak is above what
+the process held before the first step.
 """
 
 import argparse
@@ -18,8 +18,8 @@ from benchmarks.work import DOMAINS, prepare
 STEPS = 2
 
 
-def measured(side: str, domain: str, layers: int) -> float:
-    """The peak in a new process, MB."""
+def measure_in_new_process(side: str, domain: str, layers: int) -> float:
+    """Measure the peak in a new process, in MB."""
     command = [sys.executable, "-m", "benchmarks.peak", side, domain, str(layers)]
     result = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     if result.returncode:
@@ -28,7 +28,7 @@ def measured(side: str, domain: str, layers: int) -> float:
 
 
 def main() -> None:
-    """Measure in this process."""
+    """Measure in this process, and print the peak."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("side", choices=("ours", "theirs"))
     parser.add_argument("domain", choices=DOMAINS)

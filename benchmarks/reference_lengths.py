@@ -1,7 +1,7 @@
-"""Short plans for benchmark instances by means of their own: how many steps a good plan takes.
+"""Lengths of short plans for benchmark instances, each found by a method for its domain.
 
-Each function takes an instance of its domain and returns a number of steps: the optimum, or the
-length of some plan that is close to it (its docstring says which).
+Each function takes an instance of its domain and returns a number of steps. Its docstring says
+whether this is the optimum, or the length of a plan close to it.
 """
 
 from collections.abc import Sequence
@@ -20,28 +20,28 @@ def gripper(instance: Instance) -> int:
 
 def childsnack(instance: Instance) -> int:
     """Optimum: make, put and serve for every child, and one visit to every occupied table."""
-    tables = {atom[2] for atom in _atoms(instance, "waiting")}
+    tables = {atom[2] for atom in _find_atoms(instance, "waiting")}
     return 3 * len(instance.goal) + len(tables)
 
 
 def spanner(instance: Instance) -> int:
     """Optimum: one spanner picked and used for every nut, and the walk."""
-    return 2 * len(instance.goal) + len(_atoms(instance, "link"))
+    return 2 * len(instance.goal) + len(_find_atoms(instance, "link"))
 
 
 def maze(instance: Instance) -> int:
-    """Optimum, which the generator puts into the name."""
+    """Optimum, which the generator writes into the instance's name."""
     return int(instance.name.split("-")[2])
 
 
 def delivery(instance: Instance) -> int:
-    """Optimum: every package off the target costs a pick, a drop, and the way there and back.
+    """Optimum: each package off the target costs a pick, a drop, and the way there and back.
 
-    The first trip starts at the truck instead of the target, so it takes the package that saves
-    most.
+    The first trip starts at the truck instead of the target. So it fetches the package for which
+    this saves most.
     """
-    cells = {name: _cell(name) for name in instance.of_type("cell")}
-    place = {name: cells[cell] for _, name, cell in _atoms(instance, "at")}
+    cells = {name: _parse_cell(name) for name in instance.of_type("cell")}
+    place = {name: cells[cell] for _, name, cell in _find_atoms(instance, "at")}
     target = cells[instance.goal[0][2]]
     ways = {
         name: _manhattan(place[name], target)
@@ -53,10 +53,10 @@ def delivery(instance: Instance) -> int:
 
 
 def miconic(instance: Instance) -> int:
-    """Length of a greedy plan: the lift prefers floors whose arriving passengers all ride."""
-    origin = {person: floor for _, person, floor in _atoms(instance, "origin")}
-    destination = {person: floor for _, person, floor in _atoms(instance, "destin")}
-    (_, lift), moves = _atoms(instance, "lift-at")[0], 0
+    """Length of a greedy plan: the lift prefers floors whose arriving passengers are all in it."""
+    origin = {person: floor for _, person, floor in _find_atoms(instance, "origin")}
+    destination = {person: floor for _, person, floor in _find_atoms(instance, "destin")}
+    (_, lift), moves = _find_atoms(instance, "lift-at")[0], 0
     waiting, riding = set(origin), set[str]()
     while True:
         riding = {p for p in riding if destination[p] != lift}
@@ -74,11 +74,11 @@ def miconic(instance: Instance) -> int:
 
 def reward(instance: Instance) -> int:
     """Optimum: a shortest walk through all rewards (Held and Karp's recursion), and the picks."""
-    (_, start) = _atoms(instance, "at")[0]
+    (_, start) = _find_atoms(instance, "at")[0]
     prizes = [atom[1] for atom in instance.goal]
-    blocked = set(instance.of_type("cell")) - {a[1] for a in _atoms(instance, "unblocked")}
-    steps = _steps(instance, "adjacent", blocked)
-    way = np.array([[_distances(steps, a)[b] for b in prizes] for a in [start, *prizes]])
+    blocked = set(instance.of_type("cell")) - {a[1] for a in _find_atoms(instance, "unblocked")}
+    steps = _find_steps(instance, "adjacent", blocked)
+    way = np.array([[_measure_distances(steps, a)[b] for b in prizes] for a in [start, *prizes]])
     n = len(prizes)
     best = np.full((1 << n, n), np.iinfo(np.int32).max // 2)
     best[[1 << i for i in range(n)], range(n)] = way[0]
@@ -93,8 +93,8 @@ def reward(instance: Instance) -> int:
 
 def visitall(instance: Instance) -> int:
     """Length of the nearest-neighbour walk; cells passed on the way count as visited."""
-    steps = _steps(instance, "connected", set())
-    (_, here) = _atoms(instance, "at-robot")[0]
+    steps = _find_steps(instance, "connected", set())
+    (_, here) = _find_atoms(instance, "at-robot")[0]
     left = {atom[1] for atom in instance.goal} - {here}
     length = 0
     while left:
@@ -114,24 +114,24 @@ def visitall(instance: Instance) -> int:
 
 def hiking(instance: Instance) -> int:
     """Length of the plan that shows the instance solvable (`regoal.domains.hiking.generate`)."""
-    legs, couples = len(_atoms(instance, "next")), len(instance.goal)
-    # Any tent will do, so one that is already packed if there is one.
-    pack = (legs - 1) + (not _atoms(instance, "down"))
+    legs, couples = len(_find_atoms(instance, "next")), len(instance.goal)
+    # Any tent will do, so take one that is already packed, if there is one.
+    pack = (legs - 1) + (not _find_atoms(instance, "down"))
     fetch_and_stage = 1 + 3  # on every leg but the last: the spare car ahead, both cars there
     return pack + legs * (couples + 3) + (legs - 1) * fetch_and_stage
 
 
 def blocks(instance: Instance) -> int:
-    """Length of a plan that puts a block into place where it can; two actions a move.
+    """Length of a plan that puts a block into place whenever it can; a move is two actions.
 
-    Where it cannot, it digs for the block that can then be placed after the fewest moves to the
-    table, and among those for the one after which most blocks fall into place.
+    Else the plan digs for the block that needs the fewest moves to the table before it can be
+    placed. Among several such blocks, it takes the one after which most blocks can be placed.
     """
-    below = {top: bottom for _, top, bottom in _atoms(instance, "on")}
+    below = {top: bottom for _, top, bottom in _find_atoms(instance, "on")}
     goal = {top: bottom for _, top, bottom in instance.goal}
     names = instance.of_type("")
-    moves = _constructive(below, goal, names)
-    while misplaced := _misplaced(below, goal, names):
+    moves = _place_blocks(below, goal, names)
+    while misplaced := _find_misplaced(below, goal, names):
         options = []
         for block in sorted(misplaced):
             if goal.get(block) not in misplaced:
@@ -146,24 +146,24 @@ def blocks(instance: Instance) -> int:
 def _dig(
     block: str, below: dict[str, str], goal: dict[str, str], names: Sequence[str]
 ) -> tuple[int, int]:
-    """Free `block` and its goal support, in `below` itself: moves to the table, into place."""
+    """Free `block` and its goal support in `below`; count moves to the table and into place."""
     to_table = placed = 0
-    while block in _misplaced(below, goal, names):
+    while block in _find_misplaced(below, goal, names):
         above = {bottom: top for top, bottom in below.items()}
         top = block if block in above else goal[block]
         while top in above:
             top = above[top]
         del below[top]
         to_table += 1
-        placed += _constructive(below, goal, names)
+        placed += _place_blocks(below, goal, names)
     return to_table, placed
 
 
-def _constructive(below: dict[str, str], goal: dict[str, str], names: Sequence[str]) -> int:
-    """Move blocks into place, in `below` itself, as long as that is possible; how many moved."""
+def _place_blocks(below: dict[str, str], goal: dict[str, str], names: Sequence[str]) -> int:
+    """Move blocks into place in `below` while that is possible; return how many moved."""
     moves = 0
     while True:
-        misplaced, covered = _misplaced(below, goal, names), set(below.values())
+        misplaced, covered = _find_misplaced(below, goal, names), set(below.values())
         for block in sorted(misplaced - covered):
             support = goal.get(block)
             if support is None or (support not in misplaced and support not in covered):
@@ -175,8 +175,8 @@ def _constructive(below: dict[str, str], goal: dict[str, str], names: Sequence[s
             return moves
 
 
-def _misplaced(below: dict[str, str], goal: dict[str, str], names: Sequence[str]) -> set[str]:
-    """Blocks that have to move. A tower's lowest block may stay on a block that nothing needs."""
+def _find_misplaced(below: dict[str, str], goal: dict[str, str], names: Sequence[str]) -> set[str]:
+    """Find blocks that must move. A tower's lowest block may stay on a block that nothing needs."""
     needed = set(goal.values())
     placed: dict[str, bool] = {}
 
@@ -190,11 +190,11 @@ def _misplaced(below: dict[str, str], goal: dict[str, str], names: Sequence[str]
     return {block for block in names if not in_place(block)}
 
 
-def _atoms(instance: Instance, predicate: str) -> list[tuple[str, ...]]:
+def _find_atoms(instance: Instance, predicate: str) -> list[tuple[str, ...]]:
     return [atom for atom in instance.init if atom[0] == predicate]
 
 
-def _cell(name: str) -> tuple[int, int]:
+def _parse_cell(name: str) -> tuple[int, int]:
     _, row, column = name.split("_")
     return int(row), int(column)
 
@@ -203,15 +203,15 @@ def _manhattan(a: tuple[int, int], b: tuple[int, int]) -> int:
     return abs(a[0] - b[0]) + abs(a[1] - b[1])
 
 
-def _steps(instance: Instance, predicate: str, blocked: set[str]) -> dict[str, list[str]]:
+def _find_steps(instance: Instance, predicate: str, blocked: set[str]) -> dict[str, list[str]]:
     steps: dict[str, list[str]] = {}
-    for _, cell, other in _atoms(instance, predicate):
+    for _, cell, other in _find_atoms(instance, predicate):
         if not {cell, other} & blocked:
             steps.setdefault(cell, []).append(other)
     return steps
 
 
-def _distances(steps: dict[str, list[str]], start: str) -> dict[str, int]:
+def _measure_distances(steps: dict[str, list[str]], start: str) -> dict[str, int]:
     found, queue = {start: 0}, [start]
     for cell in queue:
         for other in steps[cell]:

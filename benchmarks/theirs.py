@@ -1,8 +1,8 @@
-"""The authors' released stack (pymimir-rl and pymimir-rgnn), set up as the paper says.
+"""The authors' released stack (pymimir-rl and pymimir-rgnn), set up as in the paper.
 
-Hard maximum, normalised and residual updates, embedding 32, one MLP a predicate. Their DQN step
-reads Q-values out of the last layer only; the paper takes the same loss on one random layer too,
-which `PaperDqn` adds through their hooks and at the least cost: one more readout.
+It has a hard maximum, normalised and residual updates, embedding size 32, and one MLP for each
+predicate. Their DQN step reads Q-values from the last layer only. The paper also takes the loss on
+one random layer. `PaperDqn` adds that through their hooks, and costs only one more readout.
 """
 
 import time
@@ -27,11 +27,11 @@ from regoal.planning.task import State, Task
 warnings.filterwarnings("ignore", message=r"index_reduce\(\) is in beta")
 
 MELLOWMAX = 1000.0
-"""So large that their smooth maximum over actions is the maximum."""
+"""So large that their smooth maximum over actions equals the maximum."""
 
 
 class Model(rl.ActionScalarModel):  # type: ignore[misc]
-    """Their network behind their learner's interface; `depth` asks for a second readout."""
+    """Their network with the interface of their learner, and with an optional second readout."""
 
     def __init__(self, domain: Any, config: TrainConfig) -> None:
         super().__init__()
@@ -54,14 +54,14 @@ class Model(rl.ActionScalarModel):  # type: ignore[misc]
         )
 
     def forward(self, pairs: list[Any]) -> list[Any]:
-        """Q-values and actions of each (state, goal), after all layers."""
+        """Compute Q-values and actions of each (state, goal), after all layers."""
         actions = [state.generate_applicable_actions() for state, _ in pairs]
         inputs = [(state, a, goal) for (state, goal), a in zip(pairs, actions, strict=True)]
         values = self.network(inputs).readout("q")
         return list(zip(values, actions, strict=True))
 
     def forward_twice(self, pairs: list[Any], depth: int) -> tuple[list[Any], list[Any]]:
-        """As `forward`, and the Q-values after `depth` layers in the same pass."""
+        """Compute what `forward` does, and in the same pass the Q-values after `depth` layers."""
         early: list[Any] = []
 
         def read_out(state: Any) -> None:
@@ -75,13 +75,13 @@ class Model(rl.ActionScalarModel):  # type: ignore[misc]
 
 
 class PaperDqn(rl.DQNOptimization):  # type: ignore[misc]
-    """Their DQN step with the loss after the last and after one random layer."""
+    """Their DQN step, with the loss after the last layer and after one random layer."""
 
     depth: int | None = None
-    """The random layer; drawn anew for each step while None."""
+    """The random layer; None draws one for each step."""
 
     def __call__(self, transitions: list[Any], weights: Any) -> Any:
-        """One optimisation step, as their own but for the second readout."""
+        """Do one optimisation step, which differs from theirs only by the second readout."""
         device = next(self.model.parameters()).device
         targets, weights = self._compute_targets(transitions, -10000.0, device), weights.to(device)
         pairs = [(t.current_state, t.goal_condition) for t in transitions]
@@ -103,18 +103,18 @@ class PaperDqn(rl.DQNOptimization):  # type: ignore[misc]
 
 
 class SameProblems(rl.ProblemSampler):  # type: ignore[misc]
-    """Draws the problems that regoal's training loop draws from the same seed."""
+    """Draws the problems that regoal's training loop draws with this seed."""
 
     def __init__(self, rng: np.random.Generator) -> None:
         self.rng = rng
 
     def sample(self, problems: list[Any], n: int) -> list[Any]:
-        """`n` problems, drawn evenly."""
+        """Draw `n` problems evenly."""
         return [problems[i] for i in self.rng.integers(len(problems), size=n)]
 
 
 class Theirs:
-    """Their libraries on one `Work`; problems are read by their own parser."""
+    """Their libraries on one `Work`. Their parser reads the problems."""
 
     def __init__(self, work: Work, layers: int, seed: int = 0, device: str = "cpu") -> None:
         torch.manual_seed(seed)
@@ -126,23 +126,23 @@ class Theirs:
         self.reward = rl.ConstantRewardFunction(-1.0)
         self.device = torch.device(device)
         self.model, self.target = (Model(domain, config).to(device) for _ in range(2))
-        self.loss = self._dqn(config)
+        self.loss = self._make_loss(config)
         self.sampler = rl.BoltzmannTrajectorySampler(self.model, self.reward, UNIFORM)
         self._states: dict[State, Any] = {}
         self._goals: dict[tuple[Task, Goal], Any] = {}
         self._walks = [self._follow(walk.states, actions_of(walk)) for walk in work.walks]
-        self.batches = [[self._transition(t) for t in batch] for batch in work.batches]
+        self.batches = [[self._make_transition(t) for t in batch] for batch in work.batches]
         self._algorithm: Any = None
         self._explored: list[int] = []
         self._seed = seed
         self._seen: list[tuple[Any, Any]] = []
 
     def use_threads(self, count: int) -> None:
-        """Threads of torch."""
+        """Set the threads of torch."""
         torch.set_num_threads(count)
 
     def optimise(self, turn: int) -> Timed:
-        """One call of their loss function, which steps the optimiser."""
+        """Time one call of their loss function, which also steps the optimiser."""
         batch = self.batches[turn % len(self.batches)]
         self.loss.depth = self.work.depth(turn, self.layers)
         weights = torch.ones(len(batch))
@@ -152,16 +152,16 @@ class Theirs:
         return Timed(time.perf_counter() - start, 1)
 
     def explore(self, steps: int) -> Timed:
-        """Their sampler from the initial states."""
+        """Time their sampler from the initial states."""
         chosen = [self.problems[self.work.tasks[i]] for i in self.work.explored]
         return self._sample(self.sampler, chosen, steps, together=True)
 
     def warm_up_episode(self) -> None:
-        """The exploring half of an episode, which draws problems as the whole one does."""
+        """Run the exploring half of an episode, which draws problems as a whole episode does."""
         self.algorithm.collect_experience(SIDE_BY_SIDE)
 
     def episode(self) -> Timed:
-        """One `fit` of their algorithm, and the copy to the target network."""
+        """Time one `fit` of their algorithm, and the copy to the target network."""
         algorithm = self.algorithm
         self._explored.clear()
         self.loss.depth = None
@@ -171,12 +171,12 @@ class Theirs:
         return Timed(time.perf_counter() - start, 1, sum(self._explored))
 
     def greedy(self, steps: int) -> Timed:
-        """Their greedy sampler, which excludes visited states too."""
+        """Time their greedy sampler, which excludes visited states as ours does."""
         sampler = rl.GreedyPolicyTrajectorySampler(self.model, self.reward)
         return self._sample(sampler, self.tests, steps, together=False)
 
     def encode(self) -> Timed:
-        """New state objects, so that nothing about them is cached."""
+        """Time the encoding of new state objects, about which nothing is cached."""
         self._seen = []
         for i, (state, actions) in enumerate(self._walks):
             goal = state.get_problem().get_goal_condition()
@@ -187,7 +187,7 @@ class Theirs:
         return self.encode_again()
 
     def encode_again(self) -> Timed:
-        """The same states; their applicable actions are cached now."""
+        """Time the encoding of the last `encode`'s states; their actions are cached now."""
         device, size = self.device, self.work.batch_size
         start = time.perf_counter()
         for i in range(0, len(self._seen), size):
@@ -197,7 +197,7 @@ class Theirs:
 
     @property
     def algorithm(self) -> Any:
-        """Their training loop; built when first needed, as its goal tables take long."""
+        """Their training loop; built when first needed, because its goal tables take long."""
         if self._algorithm is None:
             config = self.work.config(self.layers)
             problems = list(self.problems.values())
@@ -216,7 +216,7 @@ class Theirs:
             )
         return self._algorithm
 
-    def _dqn(self, config: TrainConfig) -> PaperDqn:
+    def _make_loss(self, config: TrainConfig) -> PaperDqn:
         self.target.load_state_dict(self.model.state_dict())
         optimizer = torch.optim.Adam(self.model.parameters(), lr=config.learning_rate.start)
         scheduler = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda _: 1.0)
@@ -230,27 +230,30 @@ class Theirs:
         return Timed(seconds, max(lengths) if together else sum(lengths), sum(lengths))
 
     def _follow(self, states: tuple[State, ...], actions: list[Any]) -> tuple[Any, list[Any]]:
-        """Their initial state and actions of a walk; notes which state of theirs is which."""
+        """Follow a walk in their library; return its initial state and actions.
+
+        Their state for each of ours is kept in `_states`.
+        """
         first = state = self.problems[states[0].task].get_initial_state()
         self._states.setdefault(states[0], state)
         taken = []
         for action, after in zip(actions, states[1:], strict=True):
-            taken.append(_action(state, action.name, action.objects))
+            taken.append(_find_action(state, action.name, action.objects))
             state = taken[-1].apply(state)
             state = self._states.setdefault(after, state)
         return first, taken
 
-    def _transition(self, t: Transition) -> Any:
+    def _make_transition(self, t: Transition) -> Any:
         state, after = self._states[t.state], self._states[t.next_state]
         action = t.state.task.applicable_actions(t.state)[t.action]
         after.generate_applicable_actions()
         return rl.Transition(
-            state, after, _action(state, action.name, action.objects), 0.0, 0.0, -1.0, 0.0,
-            self.reward, self._goal(t.state.task, t.goal), True,
+            state, after, _find_action(state, action.name, action.objects), 0.0, 0.0, -1.0, 0.0,
+            self.reward, self._make_goal(t.state.task, t.goal), True,
         )  # fmt: skip
 
-    def _goal(self, task: Task, goal: Goal) -> Any:
-        """The same conjunction of theirs; one object a goal, as in their relabelled parts."""
+    def _make_goal(self, task: Task, goal: Goal) -> Any:
+        """Return their conjunction for a goal, one object for each as in their relabelled parts."""
         if (task, goal) not in self._goals:
             problem = self.problems[task]
             domain = problem.get_domain()
@@ -263,8 +266,8 @@ class Theirs:
         return self._goals[task, goal]
 
 
-def _action(state: Any, name: str, objects: tuple[str, ...]) -> Any:
-    """Their applicable action with this name and these objects."""
+def _find_action(state: Any, name: str, objects: tuple[str, ...]) -> Any:
+    """Find their applicable action with this name and these objects."""
     for action in state.generate_applicable_actions():
         arguments = tuple(o.get_name() for o in action.get_objects())
         if (action.get_action().get_name(), arguments) == (name, objects):

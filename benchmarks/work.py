@@ -1,4 +1,4 @@
-"""What both stacks are measured on: the same problems, walks, goals and batches."""
+"""The work on which both stacks are measured: the same problems, walks, goals and batches."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -19,20 +19,20 @@ from regoal.planning.task import Task, load_domain, load_task
 from regoal.system.files import write_text_atomically
 
 LARGE = "visitall-20x20"
-"""Four grids of 400 cells instead of a split: large states."""
+"""A domain of large states: four grids of 400 cells instead of a split."""
 DOMAINS = ("blocks", "gripper", "miconic", LARGE)
 
 BATCHES = 8
 SIDE_BY_SIDE = 4
-"""Trajectories explored beside each other (paper, "Hyperparameters")."""
+"""Trajectories explored at the same time (paper, "Hyperparameters")."""
 GREEDY_PROBLEMS = 8
 WALKS = 32
 ENCODED = 64
-"""States at most that encoding is timed on."""
+"""The most states on which encoding is timed."""
 LARGE_BATCH = 4
 UNIFORM = 1000.0
-"""A temperature at which actions are drawn evenly, as by an untrained network of ours; so both
-stacks walk alike, whatever Q-values their first weights give."""
+"""A temperature at which actions are drawn evenly, as an untrained network of ours does. So both
+stacks walk alike, whatever their initial Q-values are."""
 
 
 class Timed(NamedTuple):
@@ -40,13 +40,13 @@ class Timed(NamedTuple):
 
     seconds: float
     units: int
-    """What the seconds are divided by: optimisation steps, exploration steps, ..."""
+    """Optimisation steps, exploration steps, or whatever the seconds are divided by."""
     actions: int = 0
-    """Actions taken in it, to see that both stacks did the same amount of work."""
+    """Actions taken meanwhile, which show that both stacks did equal work."""
 
     @property
     def each(self) -> float:
-        """Seconds a unit."""
+        """Seconds per unit."""
         return self.seconds / self.units
 
 
@@ -59,30 +59,30 @@ class Stack(Protocol):
         """Compute with this many threads from now on."""
 
     def optimise(self, turn: int) -> Timed:
-        """One optimisation step on batch `turn`, no target value known before."""
+        """Time one optimisation step on batch `turn`, without target values known before."""
 
     def explore(self, steps: int) -> Timed:
-        """A step is one action in each of the trajectories side by side."""
+        """Time exploration; a step is one action in each of the trajectories."""
 
     def warm_up_episode(self) -> None:
         """Explore once, so that there is something to replay."""
 
     def episode(self) -> Timed:
-        """Rollouts, relabelling and optimisation steps of one training episode."""
+        """Time one training episode: rollouts, relabelling and optimisation steps."""
 
     def greedy(self, steps: int) -> Timed:
-        """Greedy execution on the test problems; a unit is one action."""
+        """Time greedy execution on the test problems; a unit is one action."""
 
     def encode(self) -> Timed:
-        """States that were never seen, their applicable actions and goals to input tensors."""
+        """Time the encoding of new states, with applicable actions and goals, as input tensors."""
 
     def encode_again(self) -> Timed:
-        """The states of the last `encode` once more, as replay does."""
+        """Time the encoding of the last `encode`'s states once more, as replay does."""
 
 
 @dataclass(frozen=True)
 class Work:
-    """The problems of one domain and what was drawn from them with a fixed seed."""
+    """The problems of one domain, and what was drawn from them with a fixed seed."""
 
     name: str
     domain: Path
@@ -91,17 +91,17 @@ class Work:
     test_tasks: tuple[Task, ...]
     """The test problems for greedy execution."""
     explored: tuple[int, ...]
-    """Positions of the training problems that exploration steps are measured on."""
+    """Positions of the training problems on which exploration is measured."""
     walks: tuple[Trajectory, ...]
     """Random walks in training problems."""
     batches: tuple[tuple[Transition, ...], ...]
-    """Relabelled steps of these walks, one batch an optimisation step."""
+    """Relabelled steps of these walks, with a batch for each optimisation step."""
     batch_size: int
     encoded: frozenset[tuple[int, int]]
-    """Steps (walk, position) that reach a state which no step before them does."""
+    """Steps (walk, position) to a state that no earlier step reaches."""
 
     def config(self, layers: int) -> TrainConfig:
-        """The paper's hyperparameters at this depth, with even exploration and no end."""
+        """Return the paper's hyperparameters at this depth, with even exploration and no end."""
         return TrainConfig(
             layers=layers,
             batch_size=self.batch_size,
@@ -111,16 +111,18 @@ class Work:
         )
 
     def depth(self, turn: int, layers: int) -> int:
-        """The layer drawn for the second readout of an optimisation step."""
+        """Draw the layer for the second readout of an optimisation step."""
         return int(np.random.default_rng(turn).integers(1, layers))
 
 
 def prepare(name: str, folder: Path, seed: int = 0, batch_size: int | None = None) -> Work:
     """Write the problems of `name` into `folder` and draw walks and batches from them.
 
-    Batches are the paper's, 4 on the large domain, unless `batch_size` says otherwise.
+    Unless `batch_size` is given, batches have the paper's size, and 4 on the large domain.
     """
-    train, test = _write_large(folder, seed) if name == LARGE else _write(name, folder, seed)
+    train, test = (
+        _write_large(folder, seed) if name == LARGE else _write_problems(name, folder, seed)
+    )
     domain = load_domain(train[0].parent / "domain.pddl")
     tasks = tuple(load_task(domain, path) for path in train)
     by_size = sorted(range(len(tasks)), key=lambda i: len(tasks[i].objects))
@@ -138,12 +140,12 @@ def prepare(name: str, folder: Path, seed: int = 0, batch_size: int | None = Non
         walks=walks,
         batches=draw_batches(walks, BATCHES, batch_size, rng),
         batch_size=batch_size,
-        encoded=frozenset(_new_steps(walks)),
+        encoded=frozenset(_find_new_steps(walks)),
     )
 
 
 def random_walk(task: Task, length: int, rng: np.random.Generator) -> Trajectory:
-    """Evenly drawn actions from the initial state, at most `length`."""
+    """Walk from the initial state by evenly drawn actions, at most `length`."""
     states, actions = [task.initial_state], []
     for _ in range(length):
         applicable = task.applicable_actions(states[-1])
@@ -153,7 +155,7 @@ def random_walk(task: Task, length: int, rng: np.random.Generator) -> Trajectory
 
 
 def actions_of(walk: Trajectory) -> list[GroundAction]:
-    """The walk's actions as values."""
+    """Return the walk's actions as values."""
     return [
         state.task.applicable_actions(state)[action]
         for state, action in zip(walk.states, walk.actions, strict=False)
@@ -163,7 +165,7 @@ def actions_of(walk: Trajectory) -> list[GroundAction]:
 def draw_batches(
     walks: Sequence[Trajectory], count: int, size: int, rng: np.random.Generator
 ) -> tuple[tuple[Transition, ...], ...]:
-    """Batches of steps of the walks, relabelled with lifted hindsight goals."""
+    """Draw batches of the walks' steps, relabelled with lifted hindsight goals."""
     hindsight_goal = hindsight_goals("lifted", rng)
     parts = [part for walk in walks for part in relabel(walk, hindsight_goal)]
     pool = [transition for part in parts for transition in part.transitions()]
@@ -171,13 +173,13 @@ def draw_batches(
 
 
 def finish(device: torch.device) -> None:
-    """Wait until a GPU has done what it was given."""
+    """Wait until a GPU has finished its work."""
     if device.type == "cuda":
         torch.cuda.synchronize(device)
 
 
-def _new_steps(walks: Sequence[Trajectory]) -> list[tuple[int, int]]:
-    """At most `ENCODED` steps to states that are new, evenly spread over the walks."""
+def _find_new_steps(walks: Sequence[Trajectory]) -> list[tuple[int, int]]:
+    """Find at most `ENCODED` steps to new states, evenly spread over the walks."""
     seen = {walk.states[0] for walk in walks}
     found = []
     for i, walk in enumerate(walks):
@@ -188,7 +190,7 @@ def _new_steps(walks: Sequence[Trajectory]) -> list[tuple[int, int]]:
     return found[:: -(-len(found) // ENCODED)]
 
 
-def _write(name: str, folder: Path, seed: int) -> tuple[list[Path], list[Path]]:
+def _write_problems(name: str, folder: Path, seed: int) -> tuple[list[Path], list[Path]]:
     train = write_split(name, "train", folder / "train", seed)
     test = write_split(name, "test", folder / "test", seed)
     return train, [test[i] for i in _spread(0, len(test), GREEDY_PROBLEMS)]
@@ -206,5 +208,5 @@ def _write_large(folder: Path, seed: int) -> tuple[list[Path], list[Path]]:
 
 
 def _spread(first: int, end: int, count: int) -> list[int]:
-    """`count` positions from `first` up to `end - 1`, as evenly as possible."""
+    """Spread `count` positions from `first` to `end - 1` as evenly as possible."""
     return [round(x) for x in np.linspace(first, end - 1, count)]

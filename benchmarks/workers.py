@@ -1,7 +1,7 @@
-"""Seconds an episode on Blocks: threads of one process against several workers, interleaved.
+"""Seconds per episode on Blocks: threads of one process against several workers, interleaved.
 
-Beside the clock, the processor time of the first process says what an episode would take on a
-machine with nothing else to do, where that process has one thread.
+It also prints the processor time of the first process. If that process has one thread, this is the
+time that an episode would take on an idle machine.
 
 python -m benchmarks.workers --layers 30 100 --repeats 3 --episodes 6
 """
@@ -22,15 +22,15 @@ from regoal.runs.settings import RunSettings
 from regoal.runs.training_run import run_training
 
 KINDS = ((1, 1), (1, 2), (2, 1))
-"""Workers, and threads of each."""
+"""Pairs of a number of workers, and of threads in each."""
 WARM = 2
-"""First episodes that do not count: the replay buffer and the caches fill."""
+"""How many first episodes do not count, because the replay buffer and the caches fill up."""
 
 
-def episode_seconds(
+def measure_episodes(
     folder: Path, layers: int, kind: tuple[int, int], episodes: int
 ) -> list[tuple[float, float]]:
-    """Seconds by the clock and of the processor, of each episode after the first ones."""
+    """Measure wall-clock and processor seconds of each episode after the first ones."""
     at = []
 
     def tell(news: str | Progress) -> None:
@@ -57,7 +57,7 @@ def episode_seconds(
 
 
 def main() -> None:
-    """Print one line a number of layers and kind."""
+    """Print a line for each number of layers and each kind."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--layers", type=int, nargs="+", default=[30, 100])
     parser.add_argument("--repeats", type=int, default=3)
@@ -71,7 +71,7 @@ def main() -> None:
             times: dict[tuple[int, int], list[tuple[float, float]]] = {kind: [] for kind in KINDS}
             for _ in range(arguments.repeats):
                 for kind in KINDS:
-                    times[kind] += episode_seconds(folder, layers, kind, arguments.episodes)
+                    times[kind] += measure_episodes(folder, layers, kind, arguments.episodes)
             for (workers, threads), found in times.items():
                 clock, processor = (sorted(x) for x in zip(*found, strict=True))
                 print(

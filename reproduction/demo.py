@@ -1,7 +1,7 @@
-"""The main job from beginning to end on Blocks: `make demo`, under 12 minutes on two cores.
+"""The whole way from training to plans, on Blocks: `make demo`, under 12 minutes on two cores.
 
-Trains with lifted hindsight on the paper's training split (2 to 14 blocks), then solves 20 unseen
-problems with 20 to 50 blocks, and has every plan checked twice. All of it is in `build/demo`.
+Trains with lifted hindsight goals on the paper's training split (2 to 14 blocks). Then solves 20
+unseen problems with 20 to 50 blocks, and checks every plan twice. All files are in `build/demo`.
 """
 
 import shlex
@@ -16,7 +16,7 @@ from regoal.records.run_record import RESULTS, read_results
 OUT = Path("build/demo")
 RUN, TEST, PLANS, REPORT = OUT / "run", OUT / "test", OUT / "plans", OUT / "report"
 BUDGET = sys.argv[1] if sys.argv[1:] else "7m"
-"""Time for training; the first argument, if there is one."""
+"""Time for training: the first argument, or 7 minutes."""
 TESTED, SIZES = 20, 31
 ENOUGH = 18
 """Problems that must be solved for the demonstration to count as a success."""
@@ -39,7 +39,7 @@ def main() -> int:
     plans = sorted(PLANS.glob("*.plan"))
     for plan in plans:
         regoal("validate", domain, TEST / f"{plan.stem}.pddl", plan)
-    accepted = [plan for plan in plans if accepted_elsewhere(domain, plan)]
+    accepted = [plan for plan in plans if is_accepted_elsewhere(domain, plan)]
     regoal("report", RUN, "--out", REPORT)
 
     results = read_results(RUN / RESULTS)
@@ -53,7 +53,7 @@ def main() -> int:
 
 
 def regoal(*words: str | Path) -> None:
-    """Show and run one command; ends the demonstration where it fails."""
+    """Print and run one command; ends the demonstration if the command fails."""
     command = [str(word) for word in words]
     print(f"\n$ regoal {shlex.join(command)}", flush=True)
     subprocess.run([sys.executable, "-m", "regoal.cli", *command], check=True)
@@ -67,8 +67,8 @@ def keep_some_of(folder: Path) -> None:
             problem.unlink()
 
 
-def accepted_elsewhere(domain: Path, plan: Path) -> bool:
-    """Whether the validator of unified-planning, which shares no code with ours, accepts a plan."""
+def is_accepted_elsewhere(domain: Path, plan: Path) -> bool:
+    """Tell whether unified-planning's validator, which shares no code with ours, accepts a plan."""
     from unified_planning.engines import SequentialPlanValidator, ValidationResultStatus
     from unified_planning.io import PDDLReader
 

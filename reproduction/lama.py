@@ -1,8 +1,8 @@
 """LAMA on the test sets, for the paper's Table 2: `python -m reproduction.lama DOMAINS...`.
 
-Each domain's records go to `results/DOMAIN/lama/0/` once all are there, where
-`python -m reproduction.results` and `regoal report results` find them.
-Limits: 5 minutes of processor time, 4 GiB, a problem.
+When all records of a domain are complete, they are copied to `results/DOMAIN/lama/0/`. There,
+`python -m reproduction.results` and `regoal report results` find them. The limits for each problem
+are 5 minutes of processor time and 4 GiB.
 """
 
 import shutil
@@ -29,21 +29,21 @@ def main() -> None:
 
 
 def test_problems(domain: str, seed: int) -> Path:
-    """The folder of a domain's test problems, written anew."""
+    """Write a domain's test problems and return their folder."""
     folder = PROBLEMS / f"seed-{seed}" / domain / "test"
     write_split(domain, "test", folder, seed)
     return folder
 
 
 def run(domain: str, folder: Path) -> None:
-    """LAMA's first plans for the problems of a folder, one at a time."""
+    """Find LAMA's first plans for the problems of a folder, one at a time."""
     out = OUT / domain / "lama" / "0"
     unfinished = BUILD / "lama" / f"{domain}.jsonl"
     limits = [word for name, value in LIMITS.items() for word in (f"--{name}", value)]
     command = [sys.executable, "-m", "regoal.cli", "lama", str(folder / "domain.pddl")]
     paths = ["--problems", str(folder), "--out", str(unfinished)]
     if code := subprocess.run([*command, *paths, *limits], check=False).returncode:
-        sys.exit(code)  # and what was wrong has been said
+        sys.exit(code)  # the command has printed what was wrong
     out.mkdir(parents=True, exist_ok=True)
     shutil.copyfile(unfinished, out / RESULTS)
     write_json(out / CONFIG, {"domain": domain, "method": "lama", **LIMITS})

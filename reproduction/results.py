@@ -1,8 +1,8 @@
 """Collect finished runs under `results/`: `python -m reproduction.results RUNS...`.
 
-Each finished run of a sweep leaves its configuration, its records and its figure in
-`results/DOMAIN/METHOD/SEED/`, in place of the run that lay there, if any;
-`results/coverage.csv` has a row for each domain and method of all that is there.
+For each finished run of a sweep, its configuration, records and figure are copied to
+`results/DOMAIN/METHOD/SEED/`. They replace the run that was there, if any. `results/coverage.csv`
+gets a row for each domain and method under `results/`.
 """
 
 import csv
@@ -40,24 +40,26 @@ COLUMNS = (
 
 
 def main() -> None:
-    """Copy the runs that are trained and tested, say so, and write the table of all."""
+    """Copy and print the runs that are trained and tested, and write the table of all."""
     for folder in find_runs(words(Path, "runs", __doc__, least="*")):
         run = load_run(folder)
         if run.of_another_policy:
-            print(f"{folder}: went on after its test, left out; `regoal sweep` tests it anew")
+            print(
+                f"{folder}: left out: trained further after its test; `regoal sweep` tests it again"
+            )
         elif (folder / DONE).is_file() or run.method == "lama":
             print(f"{folder}: {keep(run, folder)}")
         else:
-            print(f"{folder}: not finished, left out")
+            print(f"{folder}: left out: not finished")
     runs = [load_run(folder) for folder in find_runs([OUT])]
     write_text_atomically(OUT / "coverage.csv", table(runs))
     print((OUT / "coverage.csv").read_text(encoding="utf-8"), end="")
 
 
 def keep(run: RunRecord, folder: Path) -> str:
-    """Copy what says how a run went; its weights are in the package, if anywhere.
+    """Copy a run's records and configuration, but not its weights.
 
-    Returns what became of the run that lay there.
+    Returns where they are kept, and which run they replace.
     """
     to = OUT / run.domain / run.method / str(run.seed)
     done = f"kept in {to.relative_to(OUT.parent)}"
@@ -78,7 +80,7 @@ def keep(run: RunRecord, folder: Path) -> str:
 
 
 def table(runs: Sequence[RunRecord]) -> str:
-    """One row a domain and method: the run with the best validation, as the paper reports it."""
+    """Make a row for each domain and method: its run with the best validation, as in the paper."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(COLUMNS)

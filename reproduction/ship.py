@@ -1,7 +1,7 @@
 """Copy the policies of a sweep into the package: `python -m reproduction.ship runs/benchmark`.
 
-Of each domain the one that was best on the validation problems (most solved, then fewest steps), if
-it solves more than half of the test problems.
+For each domain, the policy that was best on the validation problems is copied: the one that solves
+most, and among these needs the fewest steps. It must solve more than half of the test problems.
 """
 
 import shutil
@@ -32,7 +32,7 @@ def main() -> None:
 
 
 def policies_of(runs: Path) -> list[Path]:
-    """The policies of a sweep; ends the program where there is none."""
+    """Find the policies of a sweep; ends the program if there are none."""
     paths = sorted(runs.glob(f"*/*/*/{POLICY}"))
     if not paths:
         raise SystemExit(f"{runs} holds no policy of a sweep, DOMAIN/HINDSIGHT/SEED/{POLICY}.")

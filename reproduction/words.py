@@ -1,4 +1,4 @@
-"""The words after a script's name."""
+"""The command line of the scripts in this folder."""
 
 import argparse
 from collections.abc import Callable
@@ -8,7 +8,10 @@ T = TypeVar("T")
 
 
 def words(kind: Callable[[str], T], name: str, about: str | None, least: str = "+") -> list[T]:
-    """Words of one kind; one at least, unless `least` is `*`, or the program ends."""
+    """Parse the arguments, all of one kind; ends the program if there are too few.
+
+    `least` is `+` if at least one is needed, and `*` if there may be none.
+    """
     parser = argparse.ArgumentParser(
         description=about, formatter_class=argparse.RawDescriptionHelpFormatter
     )
