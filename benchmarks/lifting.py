@@ -1,10 +1,10 @@
 """How long lifted hindsight goals take, and how many literals they have.
 
-Run `python -m benchmarks.lifting [--out build/lifting.json]`: goals of regular and of irregular
-shape, and the training problems of four domains on states of random walks. Prints, for each case,
-milliseconds to prepare the goal and for one state (CPU time, the least of three repeats with fresh
-memory), the literals of all hindsight goals together, for how many states the largest is not
-proven, and a digest of the goals that were drawn.
+Run `python -m benchmarks.lifting [--out build/lifting.json]`. The cases are goals of regular and of
+irregular shape, and the training problems of four domains on states of random walks. For each
+case, it prints the milliseconds to prepare the goal, and those for one state. They are CPU time,
+the least of three repeats with empty memory. It also prints the literals of all hindsight goals
+together, for how many states the largest is not proven, and a digest of the goals drawn.
 """
 
 import argparse
@@ -52,12 +52,12 @@ Case = Callable[[np.random.Generator], list[Question]]
 
 
 def names(prefix: str, count: int) -> list[str]:
-    """Names of objects."""
+    """Return names for objects."""
     return [f"{prefix}{i}" for i in range(count)]
 
 
 def towers(rng: np.random.Generator, blocks: Sequence[str], count: int) -> list[Atom]:
-    """The `on` atoms of so many towers of these blocks, in random order."""
+    """Make the `on` atoms of so many towers of these blocks, in random order."""
     order = [blocks[i] for i in rng.permutation(len(blocks))]
     cuts = sorted(rng.choice(np.arange(1, len(order)), count - 1, replace=False).tolist())
     ends = zip([0, *cuts], [*cuts, len(order)], strict=True)
@@ -65,7 +65,7 @@ def towers(rng: np.random.Generator, blocks: Sequence[str], count: int) -> list[
 
 
 def question(goal: Iterable[Atom], states: Iterable[Iterable[Atom]]) -> Question:
-    """A question without types and constants."""
+    """Make a question without types and constants."""
     return Question(Goal.of(goal), {}, frozenset(), [frozenset(state) for state in states])
 
 
@@ -92,7 +92,7 @@ def several_towers(size: int, count: int) -> Case:
 
 
 def loose(size: int) -> Case:
-    """Things, each with a place of its own, in states where some share a place."""
+    """Things, each with a separate place, in states in which some share a place."""
 
     def case(rng: np.random.Generator) -> list[Question]:
         things, places = names("t", size), names("p", size)
@@ -116,7 +116,7 @@ def visited(cells: int) -> Case:
 
 
 def star(size: int) -> Case:
-    """Balls that are to be in one room, in states where they are spread over two."""
+    """Balls that must be in one room, in states in which they are spread over two."""
 
     def case(rng: np.random.Generator) -> list[Question]:
         balls = names("ball", size)
@@ -198,8 +198,8 @@ CASES: dict[str, Case] = {
 } | {domain: training_problems(domain) for domain in DOMAINS}
 
 
-def measured(questions: Sequence[Question]) -> dict[str, Any]:
-    """One repeat: seconds to prepare and for all states, and what was found."""
+def run_once(questions: Sequence[Question]) -> dict[str, Any]:
+    """Do one repeat: seconds to prepare and for all states, and what was found."""
     rng = np.random.default_rng(1)
     prepared = asked = 0.0
     literals = unproven = 0
@@ -224,12 +224,12 @@ def measured(questions: Sequence[Question]) -> dict[str, Any]:
 
 
 def measure(name: str) -> dict[str, Any]:
-    """The fastest repeat of one case, in milliseconds a goal and a state."""
+    """Measure the fastest repeat of one case, in milliseconds per goal and per state."""
     questions = CASES[name](np.random.default_rng(0))
     repeats = []
     for _ in range(REPEATS):
         forget_all()
-        repeats.append(measured(questions))
+        repeats.append(run_once(questions))
     states = sum(len(question.states) for question in questions)
     best = {key: min(repeat[key] for repeat in repeats) for key in repeats[0]}
     return {
@@ -244,7 +244,7 @@ def measure(name: str) -> dict[str, Any]:
 
 
 def list_loose_atoms() -> dict[str, Any]:
-    """All lifted goals of 24 unconnected atoms: seconds, and MiB at the most."""
+    """List all lifted goals of 24 unconnected atoms: seconds, and peak MiB."""
     goal = Goal.of(
         Atom("at", pair) for pair in zip(names("t", LOOSE), names("p", LOOSE), strict=True)
     )

@@ -1,4 +1,4 @@
-"""Workers that share the work: here as threads of one process, which pass values by hand."""
+"""Workers that share the work. Here they are threads of one process that exchange values."""
 
 import dataclasses
 import os
@@ -42,8 +42,8 @@ CONFIG = TrainConfig(
 
 
 @dataclass(frozen=True)
-class Beside(Workers):
-    """A worker in a thread beside the others."""
+class ThreadWorker(Workers):
+    """A worker that runs in a thread."""
 
     barrier: threading.Barrier | None = None
     given: dict[int, object] = dataclasses.field(default_factory=dict)
@@ -61,14 +61,14 @@ class Beside(Workers):
 
 
 def each(count, work):
-    """What `work` gives for each of so many workers."""
+    """Run `work` for each of so many workers, and return the results."""
     barrier, given = threading.Barrier(count), {}
 
     def run(rank):
         try:
-            return work(Beside(rank, count, barrier, given))
+            return work(ThreadWorker(rank, count, barrier, given))
         except BaseException:
-            barrier.abort()  # else the others would wait
+            barrier.abort()  # else the others would wait for ever
             raise
 
     with ThreadPoolExecutor(count) as pool:
@@ -131,7 +131,7 @@ def test_a_step_of_several_workers_is_that_of_one(tasks, relations, policy, walk
 
 
 def trained(tasks, relations, policy, workers, config=CONFIG):
-    """The weights, and the replay buffer in values that workers can compare."""
+    """Train, and return the weights and the replay buffer as values that can be compared."""
     learner = Learner(policy(relations["blocks"]), Encoder(relations["blocks"]), config, workers)
     replay = Replay(config.replay_capacity, exponent=0.6, weight=0.4)
     problems = [tasks["blocks"][name].renewed() for name in ("tower", "three")]
@@ -151,7 +151,7 @@ def trained(tasks, relations, policy, workers, config=CONFIG):
 
 
 def test_all_workers_stay_the_same(tasks, relations, policy):
-    # Three workers for two trajectories: one of them finds none itself.
+    # Three workers share two trajectories, so one of them has none.
     first, *others = each(3, lambda workers: trained(tasks, relations, policy, workers))
     again = each(3, lambda workers: trained(tasks, relations, policy, workers))[0]
     for weights, kept, priorities in (*others, again):
@@ -172,7 +172,7 @@ def test_exploration_does_not_depend_on_how_many_workers_there_are(tasks, relati
 
 
 def test_a_connected_process_ends_without_taking_the_interpreter_down():
-    # What it has printed is there, and nothing that the interpreter does at its end is done.
+    # Its output is complete, and nothing runs that the interpreter does at its end.
     code = (
         "import atexit; from regoal.distributed import collectives; "
         "atexit.register(print, 'at exit'); print('said'); collectives.leave(3)"

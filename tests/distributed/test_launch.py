@@ -1,4 +1,4 @@
-"""Two processes that train together: the same bytes again, whatever stops them in between."""
+"""Two processes that train together give the same bytes, whatever interrupts them."""
 
 import contextlib
 import multiprocessing
@@ -57,7 +57,7 @@ def run(tasks, out, tell=lambda _: None, **changes):
 
 
 def result(out):
-    """The bytes of the policy, what the last checkpoint holds, and the records, seconds aside."""
+    """Read the policy's bytes, the last checkpoint, and the records without seconds."""
     checkpoint, _ = read_checkpoint(out / "checkpoint.safetensors")
     tensors = {name: tensor.numpy().tobytes() for name, tensor in checkpoint._tensors.items()}
     records = [
@@ -81,7 +81,7 @@ def finished(finished_folder):
 
 
 def arguments(tasks, out):
-    """The same run as a command."""
+    """Return the arguments of a command that does the run of `run`."""
     blocks = tasks["blocks"]
     words = ["train", blocks["tower"].domain.path, "--problems", blocks["tower"].path]
     words += ["--validation", blocks["three"].path, "--out", out, "--name", "blocks", "--resume"]
@@ -102,7 +102,7 @@ def start(words, **environment):
     )
 
 
-def test_the_run_folder_tells_the_number_of_workers(tasks, finished_folder):
+def test_a_run_goes_on_with_its_number_of_workers_only(tasks, finished_folder):
     assert read_json(finished_folder / "config.json")["workers"] == 2
     assert load_policy(finished_folder / "policy.safetensors").facts["workers"] == 2
     with pytest.raises(UsageError, match="started with workers = 2, now it is 1"):
@@ -115,7 +115,7 @@ def test_workers_that_torchrun_would_start_give_the_same_bytes(tasks, tmp_path, 
     processes = [start(words, RANK=str(rank), **group) for rank in (1, 0)]
     outputs = [process.communicate(timeout=600)[0] for process in processes]
     assert [process.returncode for process in processes] == [0, 0], outputs
-    assert outputs[0] == ""  # only the first worker speaks
+    assert outputs[0] == ""  # only the first worker prints
     assert "2 workers, each with 1 thread\n" in outputs[1]
     assert result(tmp_path / "run") == finished
 
@@ -147,7 +147,9 @@ def test_a_killed_run_takes_its_workers_along_and_goes_on(tasks, tmp_path, finis
         children = listed.read_text().split() if listed.exists() else []
         process.kill()
     deadline = time.monotonic() + 20
-    for child in children:  # the worker, and the process that tracks multiprocessing's resources
+    for (
+        child
+    ) in children:  # the worker, and the process that tracks the resources of multiprocessing
         while Path(f"/proc/{child}").exists() and not ended(child):
             assert time.monotonic() < deadline
             time.sleep(0.02)
@@ -156,7 +158,7 @@ def test_a_killed_run_takes_its_workers_along_and_goes_on(tasks, tmp_path, finis
 
 
 def ended(pid):
-    """Whether a process is dead and only waits for someone to ask how it ended."""
+    """Tell whether a process is dead, even if its exit status has not been read yet."""
     with contextlib.suppress(OSError):
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
     return True
@@ -174,13 +176,13 @@ def test_a_lost_worker_ends_the_run_with_a_clear_error(tasks, tmp_path, finished
     assert result(tmp_path) == finished
 
 
-def test_settings_that_will_not_do(tasks, tmp_path, monkeypatch):
-    for changes, told in [
+def test_settings_that_are_refused(tasks, tmp_path, monkeypatch):
+    for changes, message in [
         ({"workers": 0}, "--workers lies in 1 to the batch size 8, got 0"),
         ({"workers": 9}, "--workers lies in 1 to the batch size 8, got 9"),
         ({"device": "cuda"}, "on a GPU take one"),
     ]:
-        with pytest.raises(UsageError, match=told):
+        with pytest.raises(UsageError, match=message):
             run(tasks, tmp_path, **changes)
     monkeypatch.setenv("RANK", "0")
     monkeypatch.setenv("WORLD_SIZE", "3")

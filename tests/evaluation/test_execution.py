@@ -1,4 +1,4 @@
-"""Greedy execution, on hand-made Q-values and on many problems at once."""
+"""Greedy execution, with Q-values made by hand and on many problems in one batch."""
 
 import gc
 import itertools
@@ -29,7 +29,7 @@ from regoal.system import cancellation as stopping
 
 
 class Preferring:
-    """Stands for a network whose Q-value is the first listed action's place, by text."""
+    """Stands for a network that prefers actions in the order given by their texts."""
 
     layout = Layout((), 16)
 
@@ -88,7 +88,7 @@ def test_the_best_action_is_taken(tasks, encoders):
     assert execution.seconds > 0
 
 
-def test_a_dead_end_ends_it(tasks, encoders):
+def test_a_dead_end_ends_the_execution(tasks, encoders):
     execution = run(tasks["roads"]["fork"], encoders["roads"], "(go a b)")
     assert execution.outcome is Outcome.DEAD_END
     assert plan(execution) == ["(go a b)"]
@@ -98,7 +98,7 @@ def test_a_dead_end_ends_it(tasks, encoders):
 
 
 def test_the_best_action_into_a_new_state(tasks, encoders):
-    # From c both roads lead to states seen before, however good they look.
+    # From c, both roads lead to visited states, however high their Q-values are.
     best = ["(go a b)", "(go b c)", "(go c b)", "(go c a)"]
     execution = run(tasks["roads"]["ring"], encoders["roads"], *best)
     assert plan(execution) == ["(go a b)", "(go b c)"]
@@ -109,8 +109,8 @@ def test_the_best_action_into_a_new_state(tasks, encoders):
     assert execution.outcome is Outcome.SOLVED
 
 
-def test_where_nothing_is_new_the_least_visited_state_is_next(tasks, encoders):
-    # From c both roads lead back: to a, visited once, by the order of the actions.
+def test_without_a_new_state_the_least_visited_one_is_next(tasks, encoders):
+    # From c, both roads lead back. It goes to a, visited once, by the order of the actions.
     task, best = tasks["roads"]["ring"], ["(go a b)", "(go b c)", "(go c b)", "(go c a)"]
     execution = run(task, encoders["roads"], *best, visited=Visited.LAST, max_steps=5)
     assert execution.outcome is Outcome.STEP_LIMIT
@@ -120,7 +120,7 @@ def test_where_nothing_is_new_the_least_visited_state_is_next(tasks, encoders):
     assert sum(execution.visits.values()) == 6
 
 
-def test_where_all_has_been_visited_it_ends(tasks, encoders):
+def test_it_ends_when_all_states_have_been_visited(tasks, encoders):
     task, best = tasks["roads"]["ring"], ["(go a b)", "(go b c)", "(go c b)", "(go c a)"]
     execution = run(task, encoders["roads"], *best, visited=Visited.LAST)
     assert execution.outcome is Outcome.DEAD_END
@@ -129,12 +129,12 @@ def test_where_all_has_been_visited_it_ends(tasks, encoders):
 
 
 def two_way(roads):
-    """Every road, and the same road back."""
+    """Add to every road the road back."""
     return [*roads, *(road[::-1] for road in roads)]
 
 
 def test_a_walk_that_has_lost_its_way_goes_back(ways):
-    # Into the blind end a - b - c first, of which c is looked at twice, back, and on to the goal.
+    # It first walks into the dead end a - b - c, visits c twice, goes back, and on to the goal.
     task = ways(two_way(["ab", "bc", "ag"]), "g", "abcdefg")
     encoder = Encoder(relations_of(schema_of(task.domain)))
     ended = run(task, encoder, "(go a b)", "(go b c)")
@@ -147,7 +147,7 @@ def test_a_walk_that_has_lost_its_way_goes_back(ways):
 
 @settings(max_examples=40, deadline=None)
 @given(st.data())
-def test_where_every_way_leads_back_it_solves_what_can_be_solved(ways, data):
+def test_if_all_roads_lead_back_it_solves_what_can_be_solved(ways, data):
     pairs = [x + y for x, y in itertools.combinations("abcdef", 2)]
     roads = data.draw(st.lists(st.sampled_from(pairs), unique=True, max_size=9))
     task = ways(two_way(roads), "f", "abcdef")
@@ -163,12 +163,12 @@ def test_where_every_way_leads_back_it_solves_what_can_be_solved(ways, data):
     assert found.outcome is Outcome.SOLVED or found.closed == set(found.visits)
 
 
-def test_no_action_ends_it_where_returns_are_allowed(tasks, encoders):
+def test_without_actions_it_ends_if_returns_are_allowed(tasks, encoders):
     execution = run(tasks["roads"]["fork"], encoders["roads"], "(go a b)", visited=Visited.LAST)
     assert (execution.outcome, plan(execution)) == (Outcome.DEAD_END, ["(go a b)"])
 
 
-def test_where_visited_states_are_allowed_it_ends_on_a_cycle(tasks, encoders):
+def test_if_visited_states_are_allowed_it_ends_on_a_cycle(tasks, encoders):
     order = ["(unstack a b)", "(stack a b)"]
     execution = run(tasks["blocks"]["three"], encoders["blocks"], *order, visited=Visited.ALLOWED)
     assert plan(execution) == ["(unstack a b)", "(stack a b)"]
@@ -176,7 +176,7 @@ def test_where_visited_states_are_allowed_it_ends_on_a_cycle(tasks, encoders):
     assert execution.state == tasks["blocks"]["three"].initial_state
 
 
-def test_where_visited_states_are_allowed_a_dead_end_ends_it_too(tasks, encoders):
+def test_if_visited_states_are_allowed_a_dead_end_ends_it_too(tasks, encoders):
     execution = run(tasks["roads"]["end"], encoders["roads"], visited=Visited.ALLOWED)
     assert (execution.outcome, execution.actions) == (Outcome.DEAD_END, [])
 
@@ -277,7 +277,7 @@ OUT_OF_MEMORY = [
     ),
     (torch.OutOfMemoryError, "CUDA out of memory. Tried to allocate 2.00 GiB."),
 ]
-"""Made anew in the test: a raised error that lives on would keep all that its traceback names."""
+"""Each test makes its error, because a kept error would keep all that its traceback names."""
 
 
 @pytest.mark.parametrize(("kind", "words"), OUT_OF_MEMORY, ids=["python", "cpu", "cuda"])
@@ -322,7 +322,7 @@ def test_other_errors_are_no_lack_of_memory(tasks, encoders):
     assert not lacks_memory(ValueError("out of memory"))
 
 
-def test_the_encoder_lets_go_of_problems_that_have_ended(tasks, relations, policy):
+def test_the_encoder_forgets_problems_that_have_ended(tasks, relations, policy):
     encoder, network = Encoder(relations["blocks"]), policy(relations["blocks"])
     problems = [tasks["blocks"]["tower"].renewed(), tasks["blocks"]["three"].renewed()]
     left = [weakref.ref(problem) for problem in problems]
@@ -350,7 +350,7 @@ def test_large_problems_come_first_and_equal_ones_in_their_order(tasks, encoders
 
 
 def test_states_that_grow_out_of_the_budget_are_split(tasks, relations, policy):
-    # The first states of both problems fit into one batch, but at some time later ones do not.
+    # The first states of both problems fit into one batch, but some later ones do not.
     encoder, network = Encoder(relations["blocks"]), policy(relations["blocks"], 32, seed=2)
     problems = [tasks["blocks"]["tower"]] * 2
     memory = _Memory(encoder, 32, 0)
@@ -374,7 +374,7 @@ def test_states_that_grow_out_of_the_budget_are_split(tasks, relations, policy):
 
 
 class BySchema:
-    """Stands for a network whose Q-values depend on step and name of action: many are equal."""
+    """Stands for a network with Q-values by step and name of action, so many are equal."""
 
     layout = Layout((), 16)
 
@@ -404,7 +404,7 @@ class BySchema:
 
 @pytest.fixture(scope="module")
 def built_in(tmp_path_factory):
-    """Small problems with many interchangeable objects, by built-in domain."""
+    """Make small problems with many interchangeable objects, by built-in domain."""
     instances = {
         "gripper": gripper.generate(random.Random(1), balls=6),
         "childsnack": childsnack.generate(random.Random(2), children=4, gluten_ratio=0.5),
@@ -434,7 +434,7 @@ def test_representatives_give_the_same_plans(built_in, monkeypatch, name, visite
         assert found[0.1] == found[2]
         assert nodes[0.1][0] < nodes[2][0] / 2
         lengths.add(len(found[2][1]))
-    assert len(lengths) > 1 or visited is Visited.LAST  # which may go on to the step limit
+    assert len(lengths) > 1 or visited is Visited.LAST  # `LAST` may go on to the step limit
 
 
 @pytest.mark.parametrize("name", ["gripper", "childsnack"])

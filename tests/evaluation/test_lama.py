@@ -51,7 +51,7 @@ def tower(tmp_path):
 
 
 def fake_driver(tmp_path, monkeypatch, code):
-    """Let a script stand for Fast Downward; it finds its arguments in `sys.argv`."""
+    """Replace Fast Downward by a script, which finds its arguments in `sys.argv`."""
     driver = tmp_path / "driver.py"
     driver.write_text(f"import os, sys, time\n{code}\n")
     monkeypatch.setattr(lama, "fast_downward", lambda: driver)
@@ -97,7 +97,7 @@ def test_without_a_plan_no_file_is_left(tower, tmp_path):
 
 
 @pytest.mark.planner
-def test_bad_pddl_is_an_error_that_is_told(tower, tmp_path, caplog):
+def test_bad_pddl_is_an_error_with_a_warning(tower, tmp_path, caplog):
     result = run(tower("(and (on a z))"), tmp_path)
     assert result.outcome is Outcome.ERROR
     assert re.search(r"LAMA failed on .*: .*\bz\b", caplog.text)
@@ -139,7 +139,7 @@ def test_a_folder_comes_in_the_order_given(tower, tmp_path, caplog):
         (21, Outcome.TIME_LIMIT),
         (22, Outcome.MEMORY_LIMIT),
         (23, Outcome.TIME_LIMIT),
-        (-24, Outcome.TIME_LIMIT),  # how the driver ends when the translator ran out of time
+        (-24, Outcome.TIME_LIMIT),  # the driver ends so if the translator ran out of time
         (35, Outcome.ERROR),
     ],
 )
@@ -148,7 +148,7 @@ def test_exit_codes(tower, tmp_path, monkeypatch, code, outcome):
     assert run(tower(TOWER), tmp_path).outcome is outcome
 
 
-def test_what_the_translator_says_is_told_as_text(tower, tmp_path, monkeypatch, caplog):
+def test_the_translators_output_is_shown_as_text(tower, tmp_path, monkeypatch, caplog):
     said = "Traceback:\n  File x\nKeyError: 'zug ö'\n".encode()
     fake_driver(tmp_path, monkeypatch, f"print({said!r}, file=sys.stderr)\nsys.exit(30)")
     assert run(tower(TOWER), tmp_path).outcome is Outcome.ERROR
@@ -174,7 +174,7 @@ def is_alive(pid):
         os.kill(pid, 0)
     except ProcessLookupError:
         return False
-    # A killed process whose parent is gone may wait for init to notice.
+    # A killed process without a parent may still wait for init.
     return Path(f"/proc/{pid}/stat").read_text().split(")")[1].split()[0] != "Z"
 
 

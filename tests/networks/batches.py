@@ -1,4 +1,4 @@
-"""Batches and weights without any planning."""
+"""Batches and weights for tests that need no planning."""
 
 import numpy as np
 import torch
@@ -7,7 +7,7 @@ from regoal.networks.batch import Batch
 
 
 def batch_of(arities, instances):
-    """A batch by hand: of each instance its number of nodes, and the atoms of each relation."""
+    """Make a batch by hand. An instance is its number of nodes and the atoms of each relation."""
     counts = np.array([[len(atoms) for atoms in x] for _, x in instances], dtype=np.int64)
     node_counts = np.array([nodes for nodes, _ in instances], dtype=np.int64)
     offsets = np.cumsum(node_counts) - node_counts
@@ -37,7 +37,7 @@ def batch_of(arities, instances):
 
 
 def random_batch(rng, arities, instances, most_nodes=12, most_atoms=20):
-    """Relations may be empty, nodes may be in no atom, and an atom may name a node twice."""
+    """Draw a batch. Relations may be empty, nodes in no atom, and a node in an atom twice."""
     made = []
     for _ in range(instances):
         nodes = int(rng.integers(1, most_nodes))

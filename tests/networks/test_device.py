@@ -1,4 +1,4 @@
-"""Which device is taken, and that all of a computation gets there."""
+"""Which device is used, and that all tensors of a computation are moved to it."""
 
 import logging
 import sys
@@ -40,8 +40,8 @@ def test_the_names_of_devices(monkeypatch):
 
 
 @pytest.fixture
-def afresh():
-    """The kernels are looked for anew during one test."""
+def fresh_kernels():
+    """Look for the kernels again during one test."""
     gpu_kernel.load_kernels.cache_clear()
     gpu_kernel.supports.cache_clear()
     yield
@@ -49,7 +49,7 @@ def afresh():
     gpu_kernel.supports.cache_clear()
 
 
-@pytest.mark.usefixtures("afresh")
+@pytest.mark.usefixtures("fresh_kernels")
 def test_without_triton_one_line_says_so(monkeypatch, caplog):
     monkeypatch.delattr(networks, "gpu_gradients", raising=False)
     monkeypatch.setitem(sys.modules, "regoal.networks.kernels.gpu.gradients", None)
@@ -60,23 +60,23 @@ def test_without_triton_one_line_says_so(monkeypatch, caplog):
 
 
 @pytest.mark.parametrize(
-    ("capability", "compiler", "said"),
+    ("capability", "compiler", "expected"),
     [
         ((7, 5), "cc", "older than compute capability 8.0"),
         ((9, 0), None, "needs a C compiler"),
         ((8, 0), "cc", ""),
     ],
 )
-def test_what_triton_needs(monkeypatch, capability, compiler, said):
+def test_what_triton_needs(monkeypatch, capability, compiler, expected):
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     monkeypatch.setattr(torch.cuda, "get_device_capability", lambda: capability)
     monkeypatch.setattr(gpu_kernel.shutil, "which", lambda name: compiler)
-    assert said in gpu_kernel._find_obstacle()
-    assert bool(said) == bool(gpu_kernel._find_obstacle())
+    assert expected in gpu_kernel._find_obstacle()
+    assert bool(expected) == bool(gpu_kernel._find_obstacle())
 
 
-@pytest.mark.usefixtures("afresh")
-def test_sizes_that_the_gpu_kernels_take(caplog):
+@pytest.mark.usefixtures("fresh_kernels")
+def test_sizes_that_the_gpu_kernels_support(caplog):
     for arities, size in [((1, 5, 8), 32), ((), 16), ((4,), 64), ((16,), 16)]:
         assert gpu_kernel.supports(Layout(arities, size))
     assert not caplog.records
@@ -93,7 +93,7 @@ def test_a_batch_that_is_there_is_not_moved(tasks, encoders):
 
 
 def test_every_tensor_of_a_batch_is_moved(tasks, relations, encoders):
-    # On the device without storage an operation fails where one of its inputs is elsewhere.
+    # On the device without storage, an operation fails if one of its inputs is on another device.
     meta = torch.device("meta")
     for name in ("blocks", "ferry"):
         pairs = [(task.initial_state, task.goal) for task in tasks[name].values()]
@@ -127,7 +127,9 @@ def trained(tasks, relations, device):
 def test_a_gpu_gives_the_numbers_of_the_cpu_and_a_policy_for_it(tasks, relations, tmp_path):
     task = tasks["blocks"]["tower"]
     (_, near), (learner, far) = (trained(tasks, relations, d) for d in ("cpu", "cuda"))
-    np.testing.assert_allclose(far[:1], near[:1], rtol=1e-3)  # later ones follow other choices
+    np.testing.assert_allclose(
+        far[:1], near[:1], rtol=1e-3
+    )  # later numbers come from other choices
     assert learner.target.weights.is_cuda
     assert not learner.trained_weights().is_cuda
     (q,) = learner.q_values([(task.initial_state, task.goal)])

@@ -1,4 +1,4 @@
-"""States, actions and goals as relations: worked by hand, in batches, and under other names."""
+"""States, actions and goals as relations: worked out by hand, in batches, under other names."""
 
 import gc
 import weakref
@@ -22,7 +22,7 @@ ON_BC = Goal.of([Atom("on", ("b", "c"))])
 
 
 def rows_of(encoder, batch):
-    """The atoms of a batch by relation, as tuples of nodes."""
+    """Return the atoms of a batch by relation, as tuples of nodes."""
     found, start = {}, 0
     for relation, count, size in zip(
         encoder.relations, batch.atom_counts, batch.argument_counts, strict=True
@@ -67,7 +67,7 @@ CARS = """(define (domain cars) (:requirements :strips)
 
 
 def two_cars(first, second):
-    """Two cars that belong to q and r, and the ferry far from both."""
+    """Write a problem with two cars that belong to q and r, and a ferry far from both."""
     return f"""(define (problem two) (:domain cars) (:objects a b p q r)
       (:init (car a) (car b) (place p) (place q) (place r) (ferry-at p) (free)
         (at a {first}) (at b {second}))
@@ -76,8 +76,8 @@ def two_cars(first, second):
 
 @pytest.mark.parametrize("achieved_goals", [False, True])
 def test_two_cars_at_home_and_two_cars_swapped(read_task, policy, achieved_goals):
-    # In both states each car is at a place that is wanted, and each place has and wants one car.
-    # Atoms alone say no more, whatever the weights and however many the rounds.
+    # In both states, each car is at a place that some car should be at, and each place has one car.
+    # So without achieved goals, no weights and no number of rounds can distinguish them.
     home, swapped = (read_task(CARS, two_cars(*where)) for where in ("qr", "rq"))
     relations = relations_of(schema_of(home.domain), achieved_goals=achieved_goals)
     network = policy(relations)
@@ -107,7 +107,7 @@ def test_goal_literals_that_are_true_are_achieved(read_task):
     assert len(rows["achieved-not", "free"]) == encoder.state(holding).nodes
 
 
-# Worked by hand
+# Worked out by hand
 
 
 def test_three_blocks(tasks, encoders):
@@ -378,7 +378,7 @@ def test_shards_cover_each_instance_once(tasks, walk, relations, name, seed, cou
     for one, other in pairwise(shards):
         assert one.last_node == other.first_node
         assert (one.end == other.begin).all()
-    # No atom of a shard has an argument outside its nodes.
+    # No atom of a shard has an argument outside the shard's nodes.
     starts = np.cumsum(batch.argument_counts) - batch.argument_counts
     for shard in shards:
         assert shard.first_node < shard.last_node
@@ -389,7 +389,7 @@ def test_shards_cover_each_instance_once(tasks, walk, relations, name, seed, cou
 
 
 def test_atoms_of_two_parts_in_one_relation_stay_in_the_order_of_instances(tasks):
-    # A matching of no real pair of domains: a changeable and a static predicate are one relation.
+    # An artificial matching: a changeable and a static predicate become one relation.
     task = tasks["ferry"]["two"]
     schema = schema_of(task.domain)
     encoder = Encoder(relations_of(schema))
@@ -460,7 +460,7 @@ UNTYPED = """(define (domain move) (:requirements :strips)
 
 
 @pytest.mark.parametrize("policy_is_typed", [True, False])
-def test_types_and_static_predicates_stand_for_each_other(read_task, policy, policy_is_typed):
+def test_a_type_can_match_a_static_predicate(read_task, policy, policy_is_typed):
     typed = read_task(
         TYPED,
         "(define (problem p) (:domain move) (:objects x y - ball r s - room)"
@@ -531,7 +531,7 @@ def test_an_action_with_existential_preconditions_keeps_its_own_arguments(read_t
 
 
 def test_the_order_of_objects_does_not_matter(read_task, tasks, encoders, policy):
-    # Equivariance: another order of the file's objects permutes nodes, and nothing else.
+    # Equivariance: another order of objects in the file permutes nodes and changes nothing else.
     task = tasks["blocks"]["tower"]
     text = task.path.read_text(encoding="utf-8").replace("b1 b2 b3 b4)\n", "b3 b1 b4 b2)\n")
     path = task.path.with_name("permuted.pddl")

@@ -1,4 +1,4 @@
-"""Policies on disk: exact, the same bytes every time, and nothing wrong is ever read."""
+"""Policies on disk: they are exact, have the same bytes every time, and faults are noticed."""
 
 import json
 import os
@@ -61,7 +61,7 @@ def saved(tmp_path):
     return path
 
 
-def refused(path, match):
+def assert_refused(path, match):
     with pytest.raises(UsageError, match=match) as error:
         load_policy(path)
     assert error.value.exit_code == EXIT_USAGE
@@ -137,22 +137,22 @@ def test_what_is_no_policy_is_refused(tmp_path, monkeypatch, data):
     monkeypatch.chdir(tmp_path)
     path = tmp_path / "policy.safetensors"
     path.write_bytes(data)
-    refused(path, "is not a policy")
+    assert_refused(path, "is not a policy")
     assert not (tmp_path / "executed").exists()
 
 
 def test_missing_files_and_folders_are_refused(tmp_path):
-    refused(tmp_path / "none.safetensors", "not a file")
-    refused(tmp_path, "not a file")
+    assert_refused(tmp_path / "none.safetensors", "not a file")
+    assert_refused(tmp_path, "not a file")
 
 
 def test_a_checkpoint_or_another_version_is_refused(tmp_path):
     path = tmp_path / "x.safetensors"
     write_tensor_file(path, Kind("checkpoint", 1, oldest=1), {}, {"a": torch.zeros(1)})
-    refused(path, "is a regoal checkpoint")
+    assert_refused(path, "is a regoal checkpoint")
     for version in (0, 99):
         write_tensor_file(path, Kind("policy", version, version), {}, {"a": torch.zeros(1)})
-        refused(path, f"version {version}")
+        assert_refused(path, f"version {version}")
 
 
 def test_a_policy_of_the_first_version_is_read(saved):
@@ -187,7 +187,7 @@ def test_any_cut_or_flipped_bit_is_noticed(saved, share, bit, cut):
 
 
 def forged(saved, change_facts=lambda facts: None, change=lambda tensors: None):
-    """A file with a correct checksum whose content is wrong."""
+    """Write a file with wrong content and a correct checksum."""
     facts = json.loads(json.loads(header(saved))["__metadata__"]["regoal"])
     del facts["sha256"]
     tensors = safetensors.torch.load_file(saved)
@@ -227,7 +227,7 @@ def header(path):
     ids=str,
 )
 def test_impossible_descriptions_are_refused(saved, facts):
-    refused(
+    assert_refused(
         forged(saved, lambda found: found.update(facts)), "not a valid policy|does not describe"
     )
 
@@ -236,19 +236,19 @@ def test_a_schema_with_huge_arities_is_refused(saved):
     def grow(facts):
         facts["schema"]["actions"][0]["arity"] = 10**12
 
-    refused(forged(saved, grow), "does not describe")
+    assert_refused(forged(saved, grow), "does not describe")
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf")])
 def test_weights_that_are_not_finite_are_refused(saved, value):
-    refused(forged(saved, change=lambda t: t["update/bias_in"].fill_(value)), "not finite")
+    assert_refused(forged(saved, change=lambda t: t["update/bias_in"].fill_(value)), "not finite")
 
 
 def test_weights_of_another_shape_or_type_are_refused(saved):
-    refused(forged(saved, change=lambda t: t.pop("update/bias_in")), "do not fit")
-    refused(forged(saved, change=lambda t: t.update(more=torch.zeros(1))), "do not fit")
+    assert_refused(forged(saved, change=lambda t: t.pop("update/bias_in")), "do not fit")
+    assert_refused(forged(saved, change=lambda t: t.update(more=torch.zeros(1))), "do not fit")
     half = {"update/bias_in": torch.zeros(8, dtype=torch.float16)}
-    refused(forged(saved, change=lambda t: t.update(half)), "32-bit")
+    assert_refused(forged(saved, change=lambda t: t.update(half)), "32-bit")
 
 
 def test_saving_leaves_the_old_file_when_it_fails(tmp_path, saved, monkeypatch):
@@ -267,7 +267,7 @@ def test_policies_are_found_by_file_folder_and_name(tmp_path, saved, monkeypatch
     monkeypatch.chdir(tmp_path / "pddl")
     assert find_policy("lamps") == saved
     (tmp_path / "pddl" / "lamps").mkdir()
-    assert find_policy("lamps") == saved  # an empty folder does not hide it
+    assert find_policy("lamps") == saved  # an empty folder of this name does not hide it
     with pytest.raises(UsageError, match=r"blocks is not a policy: there is no such.*\(lamps\)"):
         find_policy("blocks")
     with pytest.raises(UsageError, match=r"holds no policy\.safetensors"):

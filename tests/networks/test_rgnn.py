@@ -1,4 +1,4 @@
-"""The network's definition, and the compiled kernel beside it."""
+"""The network's definition, and the CPU kernel compared with it."""
 
 import ctypes
 import math
@@ -22,8 +22,8 @@ from regoal.networks.q_network import QNetwork
 
 
 @pytest.fixture(autouse=True, scope="module")
-def small_batches_are_shared_out():
-    """As in the kernel's daily work large ones are."""
+def split_small_batches():
+    """Split small batches into shards too, as the kernel usually splits large ones only."""
     before, cpu_kernel.LEAST_WORK = cpu_kernel.LEAST_WORK, 1
     yield
     cpu_kernel.LEAST_WORK = before
@@ -33,7 +33,7 @@ needs_kernel = pytest.mark.skipif(kernel_build.load_kernel(False) is None, reaso
 
 
 def both(weights, layout, batch, depths):
-    """Embeddings and weights' gradients of some sum, from the kernel and from the definition."""
+    """Compute embeddings and some sum's gradients, by the kernel and by the definition."""
     generator = torch.Generator().manual_seed(1)
     found = []
     for embed in (cpu_kernel.embed, rgnn.embed_reference):
@@ -118,7 +118,7 @@ def test_in_single_precision(arities, size):
 
 @needs_kernel
 def test_more_rows_than_a_block_and_the_widest_relation():
-    # 1024 = 64 * 16 numbers a row, the most; other relations take more rows at once.
+    # 1024 = 64 * 16 numbers are the longest row; other relations have more rows in a block.
     rng = np.random.default_rng(2)
     arities = (64, 1, 3)
     batch = random_batch(rng, arities, 3, most_nodes=150, most_atoms=200)
@@ -156,7 +156,7 @@ def test_threads_change_single_precision_gradients_by_rounding_only(threads):
 
 
 @needs_kernel
-def test_what_the_kernel_does_not_take():
+def test_what_the_kernel_does_not_support():
     batch = random_batch(np.random.default_rng(0), (2,), 1)
 
     def fits(layout, dtype=torch.float32):
@@ -183,7 +183,7 @@ def test_too_many_messages_for_the_kernel(monkeypatch):
     assert not cpu_kernel.fits(weights, layout, batch)
 
 
-def test_sizes_that_do_not_fit_take_the_definition():
+def test_other_sizes_use_the_definition():
     batch = random_batch(np.random.default_rng(0), (2, 1), 2)
     layout = Layout((2, 1), 10)
     weights = random_weights(layout, 0)
@@ -338,7 +338,7 @@ def test_in_a_copy_of_the_process(threads):
     batch = random_batch(np.random.default_rng(0), (1, 2), 6)
     expected = cpu_kernel.embed(weights, layout, batch, [4])
     child = os.fork()
-    if not child:  # it must not run the other tests, whatever happens
+    if not child:  # it must never run the other tests
         try:
             os._exit(not torch.equal(cpu_kernel.embed(weights, layout, batch, [4]), expected))
         finally:
@@ -387,7 +387,7 @@ def test_embeddings_move_with_the_nodes_and_no_order_matters(seed, size):
 
 
 def test_one_round_by_hand():
-    # A node without messages: f + LayerNorm(MLP_U(0, 0)) and the MLP's hidden layer is its bias.
+    # A node without messages gets f + LayerNorm(MLP_U(0, 0)); the hidden layer is its bias.
     layout = Layout((1,), 4)
     weights = random_weights(layout, 5)
     parts = layout.parts(weights)
@@ -449,13 +449,13 @@ def test_small_numbers_are_zero_in_the_kernel_only(count, threads):
     assert (torch.tensor(1e-40) * 0.5).item() != 0
 
 
-# Nodes that look the same are one in the kernel
+# The kernel merges nodes that look the same
 
 
 def stages_of(layout, batch, layers=20):
-    """Of each shard, the round before which each stage ends, and its number of nodes.
+    """Return, for each shard, the round before which each stage ends, and its number of nodes.
 
-    As the C structures have them: a count and two addresses, then fifteen numbers a stage.
+    They are read from the C structures: a count, two addresses, and fifteen numbers per stage.
     """
     weights = random_weights(layout, 0)
     call = cpu_kernel._prepare(weights, layout, batch)
@@ -466,13 +466,13 @@ def stages_of(layout, batch, layers=20):
 
 
 def nodes_left(layout, batch):
-    """How many nodes the kernel works on in the last rounds."""
+    """Count the nodes on which the kernel works in the last rounds."""
     return sum(stages[-1][1] for stages in stages_of(layout, batch))
 
 
 @needs_kernel
 def test_nodes_that_look_the_same_are_merged():
-    # Balls in two rooms: all of a room are alike, in every instance and however many there are.
+    # Balls in two rooms: all balls of a room are alike, in each instance and in any number.
     rooms = [(n + m + 2, [[[2 + i, 0] for i in range(n)] + [[2 + n + i, 1] for i in range(m)],
                           [[0]]]) for n, m in [(3, 4), (5, 1), (2, 2)]]  # fmt: skip
     layout = Layout((2, 1), 16)
@@ -484,7 +484,7 @@ def test_nodes_that_look_the_same_are_merged():
 
 
 def chain(nodes):
-    """Each is so far from the end; only refinement over the whole length tells them apart."""
+    """Make a chain, whose nodes only refinement over its whole length can distinguish."""
     return (nodes, [[[i, i + 1] for i in range(nodes - 1)]])
 
 
@@ -499,13 +499,13 @@ def test_nodes_at_different_places_of_a_chain_are_not_merged(threads):
 
 @needs_kernel
 def test_the_first_rounds_run_on_smaller_graphs():
-    # After t rounds a chain's nodes are told apart that lie at most t - 1 from an end.
+    # After t rounds, nodes at most t - 1 from an end of the chain can be distinguished.
     [stages] = stages_of(Layout((2,), 16), batch_of((2,), [chain(41)]), 30)
     assert stages[0] == (1, 3)
     assert [until for until, _ in stages] == sorted({until for until, _ in stages})
     assert all(nodes == min(41, 2 * until + 1) for until, nodes in stages[:-1])
     assert stages[-1] == (30, 41)
-    # Where the rounds end sooner, the nodes that they cannot tell apart stay one.
+    # If there are fewer rounds, nodes that they cannot distinguish stay merged.
     assert stages_of(Layout((2,), 16), batch_of((2,), [chain(41)]), 5)[0][-1] == (5, 11)
 
 

@@ -139,8 +139,8 @@ class Attempt:
 def solve(policy: Policy, encoder: Encoder, task: Task, settings: TestSettings) -> Attempt:
     """Run the policy on one task until it is solved or cannot go on; no plan is written.
 
-    Raises `MemoryError` if the task does not fit into memory, `TooWideError` if a state has too
-    many actions, and `PddlError` if the cost of an action is missing.
+    Raises `MemoryError` if the task does not fit into memory. Raises `TooWideError` if a state has
+    too many actions, and `PddlError` if the cost of an action is missing.
     """
     if impossible := impossible_goals(task):
         what = " ".join(impossible[:3]) + (" and others" if impossible[3:] else "")

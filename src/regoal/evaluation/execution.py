@@ -60,7 +60,7 @@ class Execution:
     visited: Visited
     time_limit_s: float = math.inf
     noise: float = 0.0
-    """Standard deviation of what is added to every Q-value, drawn anew in each step."""
+    """Standard deviation of noise added to every Q-value; it is drawn in each step."""
     state: State = field(init=False)
     visits: Counter[State] = field(init=False)
     actions: list[GroundAction] = field(default_factory=list)
@@ -83,7 +83,9 @@ class Execution:
     def __post_init__(self) -> None:
         self.state = self.task.initial_state
         self.visits = Counter([self.state])
-        self._rng = np.random.default_rng(self.task.salt)  # the same for every order of the tasks
+        self._rng = np.random.default_rng(
+            self.task.salt
+        )  # it does not depend on the order of the tasks
         if self.state.satisfies(self.task.goal):
             self.end(Outcome.SOLVED)
 

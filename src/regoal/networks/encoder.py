@@ -3,8 +3,8 @@
 The input of the network is S_s + S_A(s) + S_g over O + {o_a : a applicable} (paper, "Q-value
 Predictions"). It holds the state's atoms, one atom P_A(o_a, o_1, ..., o_n) for each applicable
 action, and the goal's atoms under predicates of their own. Nodes are the task's objects, and after
-them one for each action. Goal literals that are true in the state are given once more, as achieved
-ones, if the relations have a place for them (not in the paper; docs/explanation/deviations.md).
+them one for each action. If there are relations of achieved goals, goal literals that are true in
+the state are atoms of these too (not in the paper; docs/explanation/deviations.md).
 
 A 0-ary atom has no argument that could get a message. It holds for every node, and so becomes
 one unary atom for each node. Types are unary relations. So is each constant of the domain, as

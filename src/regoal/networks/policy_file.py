@@ -72,8 +72,8 @@ def save_policy(path: Path, policy: Policy) -> None:
 def load_policy(path: Path) -> Policy:
     """Read a policy onto the CPU.
 
-    Raises `UsageError` if the file is missing, foreign, damaged or of another version, or if its
-    weights are not finite or do not fit its description.
+    Raises `UsageError` if the file is missing, foreign, damaged or of another version. The weights
+    must also be finite and fit the description.
     """
     facts, tensors = read_tensor_file(path, KIND)
     try:

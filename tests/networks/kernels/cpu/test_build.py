@@ -1,4 +1,4 @@
-"""Building the kernel, and doing without it."""
+"""Building the CPU kernel, and running without it."""
 
 import logging
 
@@ -12,8 +12,8 @@ needs_kernel = pytest.mark.skipif(kernel_build.load_kernel(False) is None, reaso
 
 
 @pytest.fixture
-def rebuilt(monkeypatch, tmp_path):
-    """The kernel is looked for anew, in an empty cache, during one test."""
+def empty_cache(monkeypatch, tmp_path):
+    """Look for the kernel again, in an empty cache, during one test."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     kernel_build.load_kernel.cache_clear()
     yield monkeypatch
@@ -35,11 +35,11 @@ def test_switched_off(monkeypatch, tasks, encoders, policy):
 
 
 @pytest.mark.parametrize("broken", ["no compiler", "failing compiler"])
-def test_fallback_says_so_once(rebuilt, tasks, encoders, policy, caplog, broken):
+def test_running_without_it_warns_once(empty_cache, tasks, encoders, policy, caplog, broken):
     if broken == "no compiler":
-        rebuilt.setattr(kernel_build.shutil, "which", lambda name: None)
+        empty_cache.setattr(kernel_build.shutil, "which", lambda name: None)
     else:
-        rebuilt.setenv("CC", "false")
+        empty_cache.setenv("CC", "false")
     with caplog.at_level(logging.WARNING):
         values = [q_of_three(tasks, encoders["blocks"], policy) for _ in range(3)]
         cpu_kernel.use_threads(1)
@@ -51,20 +51,20 @@ def test_fallback_says_so_once(rebuilt, tasks, encoders, policy, caplog, broken)
 
 @needs_kernel
 @pytest.mark.parametrize("broken", ["no folder", "no home", "no kernel in the cache"])
-def test_without_a_cache_it_is_built_for_this_process(rebuilt, caplog, broken, tmp_path):
+def test_without_a_cache_it_is_built_for_this_process(empty_cache, caplog, broken, tmp_path):
     temporary = tmp_path / "temporary"
     temporary.mkdir()
-    rebuilt.setattr(kernel_build.tempfile, "tempdir", str(temporary))
+    empty_cache.setattr(kernel_build.tempfile, "tempdir", str(temporary))
     if broken == "no folder":
         (tmp_path / "file").write_text("")
-        rebuilt.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
+        empty_cache.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
     elif broken == "no home":
-        rebuilt.delenv("XDG_CACHE_HOME")
+        empty_cache.delenv("XDG_CACHE_HOME")
 
         def no_home():
             raise RuntimeError("Could not determine home directory.")
 
-        rebuilt.setattr(kernel_build.Path, "home", no_home)
+        empty_cache.setattr(kernel_build.Path, "home", no_home)
     else:
         assert kernel_build.load_kernel(False) is not None
         [kernel] = (tmp_path / "regoal").iterdir()
@@ -78,20 +78,20 @@ def test_without_a_cache_it_is_built_for_this_process(rebuilt, caplog, broken, t
 
 
 @needs_kernel
-def test_the_compilers_own_words_are_passed_on(rebuilt, caplog, tmp_path):
+def test_the_compilers_error_is_shown(empty_cache, caplog, tmp_path):
     broken = tmp_path / "broken.c"
     broken.write_text("int main( { return 0; }\n")
-    rebuilt.setattr(kernel_build, "SOURCE", broken)
+    empty_cache.setattr(kernel_build, "SOURCE", broken)
     with caplog.at_level(logging.WARNING):
         assert kernel_build.load_kernel(False) is None
     assert "broken.c:1" in caplog.text
 
 
 @needs_kernel
-def test_an_empty_cache_variable_counts_as_none(rebuilt, tmp_path):
-    rebuilt.setenv("XDG_CACHE_HOME", "")
-    rebuilt.setattr(kernel_build.Path, "home", lambda: tmp_path / "home")
-    rebuilt.chdir(tmp_path)
+def test_an_empty_cache_variable_counts_as_none(empty_cache, tmp_path):
+    empty_cache.setenv("XDG_CACHE_HOME", "")
+    empty_cache.setattr(kernel_build.Path, "home", lambda: tmp_path / "home")
+    empty_cache.chdir(tmp_path)
     assert kernel_build.load_kernel(False) is not None
     assert len(list((tmp_path / "home/.cache/regoal").iterdir())) == 1
     assert not (tmp_path / "regoal").exists()
@@ -101,11 +101,11 @@ def test_an_empty_cache_variable_counts_as_none(rebuilt, tmp_path):
 @pytest.mark.parametrize(
     "harm", [lambda data: data[: len(data) // 2], lambda data: b"?" + data[1:]]
 )
-def test_a_kernel_that_was_cut_short_or_changed_is_built_again(rebuilt, tmp_path, harm):
+def test_a_kernel_that_was_cut_short_or_changed_is_built_again(empty_cache, tmp_path, harm):
     assert kernel_build.load_kernel(False) is not None
     [kernel] = (tmp_path / "regoal").iterdir()
     whole = kernel.read_bytes()
-    kernel.unlink()  # what is loaded keeps its file
+    kernel.unlink()  # a loaded library keeps its file
     kernel.write_bytes(harm(whole))
     kernel_build.load_kernel.cache_clear()
     assert kernel_build.load_kernel(False) is not None
@@ -113,8 +113,8 @@ def test_a_kernel_that_was_cut_short_or_changed_is_built_again(rebuilt, tmp_path
 
 
 @needs_kernel
-def test_built_once(rebuilt):
+def test_built_once(empty_cache):
     assert kernel_build.load_kernel(False) is not None
     kernel_build.load_kernel.cache_clear()
-    rebuilt.setattr(kernel_build.subprocess, "run", None)
+    empty_cache.setattr(kernel_build.subprocess, "run", None)
     assert kernel_build.load_kernel(False) is not None

@@ -1,7 +1,7 @@
-"""The GPU kernels beside the definition, on a GPU or in Triton's interpreter.
+"""The GPU kernels compared with the definition, on a GPU or in Triton's interpreter.
 
-The interpreter needs `TRITON_INTERPRET=1` and the triton package, which PyTorch for CPUs does not
-bring and which takes 640 MB, so that these tests are skipped elsewhere.
+The interpreter needs `TRITON_INTERPRET=1` and the package triton. PyTorch for CPUs does not install
+it, and it takes 640 MB. So these tests are skipped if it is missing.
 """
 
 import os
@@ -23,12 +23,12 @@ pytest.importorskip("triton", reason="no Triton: PyTorch for CPUs does not bring
 if DEVICE.type == "cpu" and not INTERPRETED:
     pytest.skip("PyTorch sees no GPU; TRITON_INTERPRET=1 runs these", allow_module_level=True)
 
-# The interpreter of Triton 3.6 takes sizes out of arrays, as NumPy will not allow for ever.
+# The interpreter of Triton 3.6 converts arrays to sizes in a way that NumPy deprecates.
 pytestmark = pytest.mark.filterwarnings("ignore:Conversion of an array:DeprecationWarning")
 
 
 def gradient(embed, weights, layout, batch, depths):
-    """Embeddings [C, N, D] and the weights' gradient of a fixed random sum, in float64."""
+    """Compute embeddings [C, N, D] and the gradient of a fixed random sum, as float64."""
     leaf = weights.clone().requires_grad_()
     generator = torch.Generator().manual_seed(1)
     found = embed(leaf, layout, batch, depths)
@@ -38,7 +38,7 @@ def gradient(embed, weights, layout, batch, depths):
 
 
 def assert_equal(layout, batch, depths, seed=0, *, values=2e-5, gradients=2e-5):
-    """The kernels in single precision agree with the definition in double precision."""
+    """Compare the kernels in single precision with the definition in double precision."""
     weights = random_weights(layout, seed, torch.float32)
     expected = gradient(rgnn.embed_reference, weights.double(), layout, batch, depths)
     ours = [gradient(gpu_kernel.embed, weights.to(DEVICE), layout, batch, depths) for _ in range(2)]

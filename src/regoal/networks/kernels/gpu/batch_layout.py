@@ -39,8 +39,8 @@ class RowSums(NamedTuple):
 class PackedBatch(NamedTuple):
     """A batch in the form that the kernels read.
 
-    `ints` begins with N, M, and where the parts below begin. Next to these it has where the update
-    and the norm are in the weights. The parts are:
+    `ints` begins with N, M, the places where the parts below begin, and the places of the update
+    and the norm in the weights. The parts are:
 
     - `args` [M];
     - `tiles` [T, 3] of atoms of one relation, wide relations first: where the relation's weights
@@ -48,8 +48,7 @@ class PackedBatch(NamedTuple):
     - `order` [M], the arguments sorted by node, and `ptr` [N + 1], where those of each node begin;
     - `starts`: the tiles of arity K begin at starts[K] and end at starts[K - 1];
     - `jobs` [J, 6] for the weights' gradients: where the relation's weights begin, its first
-      argument, its number of atoms, its arity, whether the job is for the second matrix, and the
-      argument's place;
+      argument, its atoms, its arity, whether it is the second matrix, and the argument's place;
     - `depths` [C].
     """
 
