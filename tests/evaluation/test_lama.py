@@ -78,7 +78,7 @@ def test_three_blocks_from_a_relative_path(tower, tmp_path, monkeypatch):
         "(place a b)",
         "; cost = 4 (unit cost)",
     ]
-    assert not list(tmp_path.glob("*.sas")), "the planner must work in a folder of its own"
+    assert not list(tmp_path.glob("*.sas")), "the planner must work in a separate folder"
 
 
 @pytest.mark.planner

@@ -111,18 +111,18 @@ def test_processes_work_beside_each_other(several):
 
 
 @pytest.mark.parametrize(
-    ("error", "raised", "told"),
+    ("error", "raised", "message"),
     [(PddlError("p1.pddl is odd."), PddlError, "^p1.pddl is odd.$"),
      (MemoryError(), MemoryError, None),
      (ZeroDivisionError("by 0"), RuntimeError, "ZeroDivisionError: by 0")],
 )  # fmt: skip
-def test_what_is_raised_there_is_raised_here(several, error, raised, told):
+def test_an_error_in_a_process_is_raised_here(several, error, raised, message):
     def run(tasks, stop):
         if several[0] in tasks:
             raise error
         return iter(())
 
-    with pytest.raises(raised, match=told):
+    with pytest.raises(raised, match=message):
         list(execute_side_by_side(run, several, processes=2))
 
 

@@ -17,7 +17,7 @@
 
 typedef struct {        /* values of the forward pass that the backward pass needs */
     REAL *embeddings;   /* [L + 1, N, D] before each round, and after the last */
-    REAL *strongest;    /* [L, N, D] largest message, 0 where there is none */
+    REAL *strongest;    /* [L, N, D] largest message, 0 if there is none */
     INTEGER *winner;    /* [L, N, D] the argument that it went to, -1 for none */
     REAL *hidden;       /* [L, M, D] message MLPs before the activation */
     REAL *update;       /* [L, N, 2D] update MLP before the activation */

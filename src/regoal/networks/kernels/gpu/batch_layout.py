@@ -62,7 +62,7 @@ class PackedBatch(NamedTuple):
     jobs: int
     read: RowSums
     """From nodes [N] to [Q + B]: first the actions' nodes, then each instance's sum of objects."""
-    shared: RowSums
+    to_actions: RowSums
     """From instances [B] to actions [Q]: each action gets its instance's row."""
 
     @property
@@ -131,12 +131,12 @@ def pack_batch(
         batch.nodes,
         len(actions) + instances,
     )
-    shared = packer.add_row_sums(
+    to_actions = packer.add_row_sums(
         batch.action_instance.cpu().numpy(), actions, instances, len(actions)
     )
     return PackedBatch(
         packer.send(header, device), layout, tuple(depths), depths_at, batch.nodes, len(args),
-        len(tiles), len(jobs), read, shared,
+        len(tiles), len(jobs), read, to_actions,
     )  # fmt: skip
 
 

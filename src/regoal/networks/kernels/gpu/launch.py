@@ -111,9 +111,9 @@ def embed(weights: Tensor, layout: Layout, batch: Batch, depths: Sequence[int]) 
 def read(weights: Tensor, layout: Layout, batch: Batch, depths: Sequence[int]) -> Tensor:
     """Compute [C, Q, 2D]: at each depth, each action's embedding and its objects' sum."""
     packed = pack_batch(batch, layout, depths, weights.device)
-    actions = packed.shared.outputs
+    actions = packed.to_actions.outputs
     found = _sum_rows(_embed(weights, packed), packed, packed.read)
-    objects = _sum_rows(found[:, actions:], packed, packed.shared)
+    objects = _sum_rows(found[:, actions:], packed, packed.to_actions)
     return torch.cat((found[:, :actions], objects), dim=2)
 
 
