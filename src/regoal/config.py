@@ -180,7 +180,6 @@ LAPTOP = TrainConfig(
     bound_targets=True,
     replay_capacity=5000,
     advantage=0.9,
-    slip=0.1,
     average=0.98,
     validation_noise=2.0,
     patience=3,

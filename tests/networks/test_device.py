@@ -20,7 +20,7 @@ from regoal.networks.kernels.gpu import launch as gpu_kernel
 from regoal.networks.parameters import Layout
 from regoal.networks.policy_file import Policy, load_policy, save_policy
 from regoal.networks.q_network import QNetwork, move_batch
-from regoal.planning.matching.schema import schema_of
+from regoal.planning.matching.library_schema import schema_of
 
 needs_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="PyTorch sees no GPU")
 

@@ -20,7 +20,7 @@ from typing import NamedTuple, Protocol
 
 from regoal.errors import RegoalError
 from regoal.evaluation.execution import Execution
-from regoal.networks.kernels.cpu import kernel as native
+from regoal.networks.kernels.cpu import kernel as cpu_kernel
 from regoal.networks.q_network import QNetwork
 from regoal.planning.actions import GroundAction
 from regoal.planning.task import Task
@@ -57,7 +57,7 @@ class Ended(NamedTuple):
 
 def most_processes(network: QNetwork) -> int:
     """As many as the kernel has threads, where a process can be copied."""
-    threads = native.threads()
+    threads = cpu_kernel.threads()
     if threads > 1 and sys.platform.startswith("linux") and network.weights.device.type == "cpu":
         return threads
     return 1
@@ -120,10 +120,10 @@ def _in_a_thread(run: Run, part: Part) -> Iterator[Connection]:
     A task that it has sent is no longer its own: whoever reads of it may use it and let it go.
     """
     receiver, sender = multiprocessing.get_context("fork").Pipe(duplex=False)
-    unwanted, before = threading.Event(), native.threads()
+    unwanted, before = threading.Event(), cpu_kernel.threads()
     found = _executed(run, list(part), unwanted.is_set)
     thread = threading.Thread(target=_send, args=(found, part, sender))
-    native.use_threads(1)
+    cpu_kernel.use_threads(1)
     thread.start()
     try:
         yield receiver
@@ -131,7 +131,7 @@ def _in_a_thread(run: Run, part: Part) -> Iterator[Connection]:
         unwanted.set()
         receiver.close()  # or it might wait for somebody to read
         thread.join()
-        native.use_threads(before)
+        cpu_kernel.use_threads(before)
 
 
 def _collected(
@@ -170,7 +170,7 @@ def _work(run: Run, part: Part, sender: Connection) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal sends it to all, and one acts on it
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_DFL)
-    native.use_threads(1)
+    cpu_kernel.use_threads(1)
     _send(_letting_go(_executed(run, list(part), lambda: False)), part, sender)
 
 
