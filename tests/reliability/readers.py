@@ -296,8 +296,8 @@ def resealed(
     if isinstance(changed, dict):
         facts = changed
     try:
-        facts["sha256"] = tensor_file._digest(facts, tensors)
-        text = tensor_file._text(facts)
+        facts["sha256"] = tensor_file._compute_digest(facts, tensors)
+        text = tensor_file._to_json(facts)
     except ValueError:  # a number that is not finite has no place in the format
         text = json.dumps(facts)
     return safetensors.torch.save(tensors, {tensor_file.KEY: text})
