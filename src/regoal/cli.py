@@ -60,7 +60,7 @@ def run(words: Sequence[str]) -> int:
 
 
 def script(main: Callable[[], None]) -> None:
-    """Run a script that stands beside regoal; what is meant for the user ends it as a command."""
+    """Run a script outside the package; its errors end it as those of a command do."""
     try:
         main()
     except (RegoalError, KeyboardInterrupt) as error:
@@ -68,7 +68,7 @@ def script(main: Callable[[], None]) -> None:
 
 
 def parse(words: Sequence[str]) -> Command | int:
-    """The command, or an exit code where there is nothing more to do. Raises `UsageError`."""
+    """The command, or an exit code if there is nothing more to do. Raises `UsageError`."""
     name, *arguments = words or ["--help"]
     if name in ("-h", "--help"):
         print(_overview())

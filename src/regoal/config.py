@@ -56,7 +56,7 @@ class Decay:
 
 @dataclass(frozen=True, kw_only=True)
 class TrainConfig:
-    """How to train. Defaults are the paper's ("Hyperparameters") where their text says no more."""
+    """How to train. Defaults are the paper's ("Hyperparameters") if their text says no more."""
 
     hindsight: Hindsight = "lifted"
     """Which goals missed trajectories are relabelled with (paper, "Hindsight Experience Replay
@@ -108,7 +108,7 @@ class TrainConfig:
     """Most actions in a training trajectory."""
     learn_dead_ends: bool = False
     """Keep trajectories that met a dead end under their own goal too. The paper does not, and
-    names the lack of such data as why learning fails where there are dead ends ("Failures")."""
+    names the lack of such data as why learning fails if there are dead ends ("Failures")."""
     bound_targets: bool = False
     """Keep targets within what is known of Q*: no better than the steps that are certainly needed,
     no worse than the way to the goal that was found (not in the paper; docs: Deviations)."""
@@ -120,7 +120,7 @@ class TrainConfig:
     what a mistake would cost (not in the paper; docs: Deviations). 0 assumes none."""
     divide_sum: bool = False
     """Divide the readout's sum over objects by their number, or by that of the largest training
-    problem where it is greater (not in the paper; docs: Deviations)."""
+    problem if that is greater (not in the paper; docs: Deviations)."""
     average: float = 0.0
     """How much of the averaged weights stays in an optimisation step; they make the policy. 0 takes
     the last weights instead, as in the paper."""

@@ -1,4 +1,4 @@
-"""What can go wrong before or beside planning, each kind with its exit code.
+"""What can go wrong before planning or outside of it, each kind with its exit code.
 
 The codes are Fast Downward's, which Lab and unified-planning already interpret. Libraries
 raise; only `cli.py` turns an exception into an exit.
@@ -49,7 +49,7 @@ def lacks_memory(error: BaseException) -> bool:
     """Whether an error says that memory ran out: Python's, or PyTorch's for a CPU or a GPU."""
     if isinstance(error, MemoryError):
         return True
-    told = str(error)  # PyTorch has a type of its own for GPUs only
+    message = str(error)  # PyTorch has a type of its own for GPUs only
     return isinstance(error, RuntimeError) and (
-        "can't allocate memory" in told or "out of memory" in told
+        "can't allocate memory" in message or "out of memory" in message
     )

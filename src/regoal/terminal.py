@@ -43,7 +43,7 @@ def console() -> Console:
 def live_line() -> Iterator[Show]:
     """A line that is rewritten in place on a terminal.
 
-    Elsewhere each text is a line of its own; one that is not kept comes at most every 10 seconds.
+    Elsewhere each text is a line; one that is not kept is printed at most every 10 seconds.
     """
     out = console()
     if not out.is_terminal:
@@ -73,7 +73,7 @@ def _plain_lines() -> Show:
 
 
 def progress_line(progress: Progress) -> str:
-    """Where a training stands: mean hindsight-goal size and trajectory length, and so on."""
+    """Describe a training so far: mean hindsight-goal size, trajectory length, and so on."""
     parts = [f"episode {progress.episode}/{progress.episodes}"]
     if progress.coverage is not None and progress.best_coverage is not None:
         parts.append(f"coverage {progress.coverage:.0%}, best {progress.best_coverage:.0%}")
@@ -161,7 +161,7 @@ def follow(
 ) -> list[PlanResult]:
     """Show each result as it comes and append it to the file of records, behind those `known`.
 
-    Where none is known, what an earlier call has left in the file is set aside, and the user told.
+    If none is known, results of an earlier call are set aside, and a line says so.
     """
     if records is not None:
         records.parent.mkdir(parents=True, exist_ok=True)

@@ -59,7 +59,7 @@ class Report:
     """A folder for the tables (Markdown, CSV, LaTeX) and figures (PNG, SVG)."""
 
     def run(self) -> int:
-        """Write everything where a folder is given, then print the tables."""
+        """Write everything if a folder is given, then print the tables."""
         from regoal.records.run_record import find_runs, load_run
 
         if not self.runs:

@@ -24,7 +24,7 @@ STARTED = time.perf_counter() - process_age()
 class Plan:
     """Find a plan with a policy. It is validated before it is written; without one no file is.
 
-    It takes the best action into a new state; where there is none, into the one visited least.
+    It takes the best action into a new state; if there is none, into the one visited least.
     """
 
     policy: Positional[str]

@@ -35,7 +35,7 @@ MOST_MIB = 10**9
 class Evaluate:
     """Run a policy on every problem of a folder: coverage and plan lengths.
 
-    It takes the best action into a new state; where there is none, into the one visited least.
+    It takes the best action into a new state; if there is none, into the one visited least.
     """
 
     policy: Positional[str]
@@ -43,7 +43,7 @@ class Evaluate:
     problems: Path
     """The folder with the problems."""
     domain: Path | None = None
-    """The domain file; without it, the one found beside or above each problem."""
+    """The domain file; without it, the one found next to each problem or above it."""
     layers: int | None = None
     """Rounds of message passing; as many as in training unless given."""
     max_steps: int = 1000
@@ -57,7 +57,7 @@ class Evaluate:
     """A file for the records, one line of JSON a problem as it ends; large ones
     begin."""
     resume: FlagCreatePairsOff[bool] = False
-    """Go on where an earlier call with the same options has stopped: problems that --out has
+    """Go on if an earlier call with the same options has stopped: problems that --out has
     results of are not run again."""
     plans: Path | None = None
     """A folder for the plans, one NAME.plan a solved problem."""

@@ -62,7 +62,7 @@ class Train:
     budget: Duration = math.inf
     """End after this much wall-clock time, e.g. 90s, 10m, 2h."""
     resume: FlagCreatePairsOff[bool] = False
-    """Go on where an earlier call with the same --out has stopped; begins where there is none."""
+    """Go on if an earlier call with the same --out has stopped; begins if there is none."""
     name: str = ""
     """What tables call the domain; the name in the domain file unless given."""
     threads: int = 0

@@ -50,13 +50,13 @@ class Ended(NamedTuple):
     returns: int
     """Actions into states that had been visited."""
     seconds: float
-    """Wall-clock seconds from its start to its end; those beside it share them."""
+    """Wall-clock seconds from its start to its end; tasks of one batch share them."""
     fault: RegoalError | None
-    """What is wrong with the problem itself, where that ended it."""
+    """What is wrong with the problem itself, if that ended it."""
 
 
 def most_processes(network: QNetwork) -> int:
-    """As many as the kernel has threads, where a process can be copied."""
+    """As many as the kernel has threads, if a process can be copied."""
     threads = cpu_kernel.threads()
     if threads > 1 and sys.platform.startswith("linux") and network.weights.device.type == "cpu":
         return threads
@@ -70,7 +70,7 @@ def execute_side_by_side(
 
     Tasks are dealt out by size, the same ones to each process every time. `stop` is asked in this
     process; when true, what is unfinished is not yielded. Raises what `run` raises, and
-    `RegoalError` where a process is lost.
+    `RegoalError` if a process is lost.
     """
     by_size = sorted(range(len(tasks)), key=lambda i: -len(tasks[i].objects))
     count = min(processes, len(tasks))
@@ -88,7 +88,7 @@ def execute_side_by_side(
 
 
 def _begun(run: Run, parts: Sequence[Part]) -> dict[Connection, BaseProcess]:
-    """A process at work on each part, by what it sends; none where not all can be made."""
+    """A process at work on each part, by what it sends; none if not all can be made."""
     context = multiprocessing.get_context("fork")
     children: dict[Connection, BaseProcess] = {}
     for part in parts:
@@ -184,7 +184,7 @@ def _send(found: Iterator[tuple[Task, Ended]], part: Part, sender: Connection) -
         problem = error
     except BrokenPipeError:  # nobody wants to know
         return
-    except Exception:  # raised again where it can be shown
+    except Exception:  # raised again if it can be shown
         problem = RuntimeError(traceback.format_exc())
     with suppress(BrokenPipeError):
         sender.send(problem)
@@ -200,7 +200,7 @@ def _executed(
 
 
 def _letting_go(found: Iterator[tuple[Task, Ended]]) -> Iterator[tuple[Task, Ended]]:
-    """The same; what a task has met is let go once its end has been looked at.
+    """Yield each execution, then forget what its task has met.
 
     A Hiking problem with 26 couples meets 400,000 actions in ten steps, which take half a gigabyte.
     """
@@ -210,7 +210,7 @@ def _letting_go(found: Iterator[tuple[Task, Ended]]) -> Iterator[tuple[Task, End
 
 
 def _ended(execution: Execution) -> Ended:
-    """The same, with actions that a pipe can carry."""
+    """Return how a task ended, with actions that a pipe can carry."""
     return Ended(
         execution.outcome or Outcome.ERROR,
         [GroundAction(action.name, action.objects) for action in execution.actions],

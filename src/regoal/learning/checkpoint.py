@@ -49,7 +49,7 @@ class Checkpoint:
     def restore(self, training: Training) -> None:
         """Bring a training of the same config and tasks to the point of the checkpoint.
 
-        Raises `UsageError` where it is another one.
+        Raises `UsageError` if it is another one.
         """
         try:
             replay = _unpack_replay(training.tasks, self._facts["replay"], self._tensors)
@@ -57,7 +57,7 @@ class Checkpoint:
         except _UNFIT as error:
             raise UsageError(
                 f"{self.path} was made by another training: {error}. Use the same domain, problems "
-                f"and version of regoal, or start anew in another folder."
+                f"and version of regoal, or start again in another folder."
             ) from error
 
 
@@ -66,7 +66,7 @@ def save_checkpoint(
 ) -> None:
     """Write a checkpoint, all of it or nothing; the one before it is kept.
 
-    `record` are JSON values. Raises `OSError` where the folder cannot be written; then the one
+    `record` are JSON values. Raises `OSError` if the folder cannot be written; then the one
     before is still there.
     """
     state = training.state()
@@ -84,10 +84,10 @@ def save_checkpoint(
 
 
 def read_checkpoint(path: Path) -> tuple[Checkpoint | None, tuple[str, ...]]:
-    """The newest whole checkpoint, None where there has never been one, and notes for the user.
+    """The newest whole checkpoint, None if there has never been one, and notes for the user.
 
-    A damaged newest one is set aside, lest it become the one before. Raises `UsageError` where
-    there are some but all are damaged.
+    A damaged newest one is set aside, so that it does not become the one before. Raises
+    `UsageError` if there are some but all are damaged.
     """
     existing = [p for p in (path, _previous(path)) if p.exists()]
     notes: list[str] = []
@@ -109,7 +109,7 @@ def read_checkpoint(path: Path) -> tuple[Checkpoint | None, tuple[str, ...]]:
             notes = [f"{path} is damaged; going on from the one before, {candidate.name}"]
         return Checkpoint(candidate, record, extra, facts, tensors), tuple(notes)
     if existing:
-        raise UsageError(f"{' '.join(notes)} Start anew in another folder.")
+        raise UsageError(f"{' '.join(notes)} Start again in another folder.")
     return None, ()
 
 

@@ -18,7 +18,7 @@ STEPS_INSIDE = 5
 """Steps from a dead end on that are kept of a trajectory."""
 
 HindsightGoal = Callable[[State, Goal], Goal | None]
-"""A goal that holds in the state, derived from the original one; None where there is none (⊥)."""
+"""A goal that holds in the state, derived from the original one; None if there is none (⊥)."""
 
 
 def state_goal(state: State, goal: Goal) -> Goal:

@@ -58,7 +58,7 @@ class Learner:
         self._target_values.clear()
 
     def networks(self) -> dict[str, QNetwork]:
-        """All networks by name, the averaged one where it is one of its own."""
+        """All networks by name, the averaged one if it is not the online one."""
         networks = {"online": self.online, "target": self.target}
         return networks | ({"averaged": self.averaged} if self.config.average else {})
 
@@ -185,7 +185,7 @@ class Learner:
     def _spared(self, compute: Callable[[slice], T], whole: slice) -> list[T]:
         """What `compute` gives for a part of a batch at once, or for two halves of it.
 
-        Halves are taken from when memory has run out, which the log says once; where it runs out
+        Halves are taken from when memory has run out, which the log says once; if it runs out
         again, the error is raised.
         """
         if not self.halves:
@@ -202,7 +202,7 @@ class Learner:
         return [compute(half) for half in halves if half.start < half.stop]
 
     def _values(self, transitions: Sequence[Transition], depth: int) -> Tensor:
-        """Q(s, a, g) [C, B] after `depth` layers and after all; C is 1 where these are one."""
+        """Q(s, a, g) [C, B] after `depth` layers and after all; C is 1 if these are one."""
         batch = self.encoder.batch((t.state, t.goal) for t in transitions)
         starts = np.cumsum((0, *batch.action_counts[:-1]))
         chosen = torch.from_numpy(starts + [t.action for t in transitions])

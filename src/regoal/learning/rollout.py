@@ -37,7 +37,7 @@ def rollout(
     """One trajectory a task, from its initial state until its goal, a dead end or the horizon.
 
     `temperatures` and `rngs` have one entry a task; several tasks may share a stream. `stop` is
-    asked before every step; where it is true, nothing is returned.
+    asked before every step; if it is true, nothing is returned.
     """
     states = [[task.initial_state] for task in tasks]
     visited = [Counter([task.initial_state]) for task in tasks]

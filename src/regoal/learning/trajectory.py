@@ -17,7 +17,7 @@ class Transition(NamedTuple):
     next_state: State
     goal: Goal
     remaining: int
-    """Steps, this one included, to the trajectory's next goal state; 0 where none follows."""
+    """Steps, this one included, to the trajectory's next goal state; 0 if none follows."""
 
     @property
     def solved(self) -> bool:

@@ -23,7 +23,7 @@ def write_json(path: Path, value: Mapping[str, object]) -> None:
 
 
 def read_json(path: Path) -> JsonObject:
-    """Read one JSON object. Raises `UsageError` where the file is missing or holds none."""
+    """Read one JSON object. Raises `UsageError` if the file is missing or holds none."""
     try:
         data = path.read_bytes()
     except OSError as error:
@@ -37,7 +37,7 @@ def json_line(record: Mapping[str, object]) -> str:
 
 
 def write_json_lines(path: Path, records: Iterable[Mapping[str, object]]) -> None:
-    """Write a file of records anew, all of it or nothing."""
+    """Replace a file of records, all of it or nothing."""
     write_text_atomically(path, "".join(map(json_line, records)))
 
 
@@ -58,9 +58,9 @@ def append_json_line(path: Path, record: Mapping[str, object]) -> None:
 
 
 def read_jsonl(path: Path) -> list[JsonObject]:
-    """All records of a file, none where it does not exist yet; an unfinished last line is left out.
+    """All records of a file, none if it does not exist yet; an unfinished last line is left out.
 
-    Raises `UsageError` with file and line where any other line is not a JSON object.
+    Raises `UsageError` with file and line if any other line is not a JSON object.
     """
     if not path.is_file():
         return []

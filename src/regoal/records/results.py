@@ -46,7 +46,7 @@ OUTCOMES = {outcome.key: outcome for outcome in Outcome}
 class PlanResult:
     """One attempt at one problem.
 
-    Raises `ValueError` where the plan's length is missing although the problem is solved, or
+    Raises `ValueError` if the plan's length is missing although the problem is solved, or
     given although it is not.
     """
 
@@ -59,22 +59,22 @@ class PlanResult:
     plan_length: int | None
     """Actions of a valid plan; none unless solved."""
     plan_cost: float | None
-    """Sum of the actions' costs, the plan's length where actions have none; none unless solved."""
+    """Sum of the actions' costs, the plan's length if actions have none; none unless solved."""
     seconds: float
     """Wall-clock seconds, reading the files aside for policies, all of the planner's for LAMA."""
     steps: int
     """Actions executed, also those of an attempt that failed."""
     returns: int = 0
-    """Of these, those into states visited before; the paper's testing ends where one is needed."""
+    """Of these, those into states visited before; the paper's testing ends if one is needed."""
     policy: str = ""
-    """The beginning of the policy file's SHA-256; empty where no policy was run."""
+    """The beginning of the policy file's SHA-256; empty if no policy was run."""
     inputs: str = ""
     """The beginning of a SHA-256 of all it depends on: policy, files, limits; empty for LAMA."""
 
     def __post_init__(self) -> None:
         if self.solved != (self.plan_length is not None):
             raise ValueError(
-                f"plan_length must be given exactly where the outcome is solved, got "
+                f"plan_length must be given exactly if the outcome is solved, got "
                 f"{self.plan_length} with {self.outcome.key} for problem {self.problem!r}"
             )
 
@@ -96,7 +96,7 @@ class PlanResult:
     def from_json(cls, record: Mapping[str, object]) -> "PlanResult":
         """The record that `to_json` wrote; unknown keys are ignored, so that files may grow.
 
-        Raises `ValueError` where a key is missing or a value has the wrong type.
+        Raises `ValueError` if a key is missing or a value has the wrong type.
         """
         outcome = record.get("outcome")
         if not isinstance(outcome, str) or outcome not in OUTCOMES:

@@ -24,7 +24,7 @@ DONE = "done.json"
 KEPT = "kept"
 """A folder: every policy that was the best at its time, under `kept_name`."""
 TEST_CURVE = "test_curve.jsonl"
-"""How these do on the test problems where visited states are allowed; `reproduction/curve.py`."""
+"""How these do on the test problems if visited states are allowed; `reproduction/curve.py`."""
 
 
 def kept_name(episode: int) -> str:
@@ -59,12 +59,12 @@ class RunRecord:
 
     @property
     def method(self) -> str:
-        """The hindsight variant, or `method` where nothing was learnt, e.g. `lama`."""
+        """The hindsight variant, or `method` if nothing was learnt, e.g. `lama`."""
         return self._setting("hindsight" if "hindsight" in self.config else "method")
 
     @property
     def seed(self) -> int:
-        """The seed, 0 where the method has none."""
+        """The seed, 0 if the method has none."""
         seed = self.config.get("seed", 0)
         return seed if isinstance(seed, int) else 0
 
@@ -79,7 +79,7 @@ def load_run(folder: Path) -> RunRecord:
     """Read a run folder, also while the run is still going.
 
     A file of results alone (`*.jsonl`, as `regoal lama` writes it) counts as a run without
-    training. Raises `UsageError` where `folder` is neither.
+    training. Raises `UsageError` if `folder` is neither.
     """
     if folder.is_file() and folder.suffix == ".jsonl":
         return _bare_results(folder)
@@ -112,7 +112,7 @@ def _of_another_policy(folder: Path, results: Iterable[PlanResult]) -> bool:
 
 
 def read_results(path: Path) -> list[PlanResult]:
-    """The results in a file, one a problem: the last one counts where a problem occurs twice."""
+    """The results in a file, one a problem: the last one counts if a problem occurs twice."""
     results: dict[str, PlanResult] = {}
     for number, record in enumerate(read_jsonl(path), start=1):
         try:
@@ -127,14 +127,14 @@ def kept_results(path: Path, inputs: Mapping[str, str]) -> list[PlanResult]:
     """What a test that was stopped has left in its file of records, errors aside.
 
     `inputs` has, by the problem's name, what a result of this very test would depend on. Raises
-    `UsageError` where a record is of another test, and as `read_results`.
+    `UsageError` if a record is of another test, and as `read_results`.
     """
     results = read_results(path)
     for result in results:
         if result.inputs != inputs.get(result.problem) and result.outcome is not Outcome.ERROR:
             raise UsageError(
                 f"{path} has a result for {result.problem} by another policy, problem or limit. "
-                f"Give another file by --out, or leave --resume out to begin the file anew."
+                f"Give another file by --out, or leave --resume out to begin the file again."
             )
     return [result for result in results if result.outcome is not Outcome.ERROR]
 
@@ -155,7 +155,7 @@ def check_credit(records: Path, policy: str) -> None:
 
 
 def recorded_number(folder: Path, key: str) -> int:
-    """`threads` or `workers` as the run in `folder` was started with, 0 where there is no run."""
+    """`threads` or `workers` as the run in `folder` was started with, 0 if there is no run."""
     config = read_json(folder / CONFIG) if (folder / CONFIG).is_file() else {}
     number = config.get(key)
     return number if isinstance(number, int) else 0
@@ -175,7 +175,7 @@ def keep_episodes_before(path: Path, episode: int) -> None:
 def find_runs(paths: Iterable[Path]) -> list[Path]:
     """Every run at or below the given paths, in natural order.
 
-    Raises `UsageError` where a path holds no run at all.
+    Raises `UsageError` if a path holds no run at all.
     """
     found: set[Path] = set()
     for path in paths:

@@ -31,7 +31,7 @@ MAY_CHANGE = frozenset(
 def locked(folder: Path) -> Iterator[None]:
     """Create `folder` if need be and keep other processes from training in it.
 
-    The lock ends with the process, however that ends. Raises `UsageError` where it is taken.
+    The lock ends with the process, however that ends. Raises `UsageError` if it is taken.
     """
     if folder.exists() and not folder.is_dir():
         raise UsageError(f"{folder} is a file; give a folder for the run.")
@@ -51,7 +51,7 @@ def locked(folder: Path) -> Iterator[None]:
 
 
 def check_folder(folder: Path, *, resume: bool) -> None:
-    """Raise `UsageError` where `folder` holds something else than a run, or one not to resume."""
+    """Raise `UsageError` if `folder` holds something else than a run, or one not to resume."""
     names = sorted(path.name for path in folder.iterdir()) if folder.is_dir() else []
     visible = [name for name in names if not name.startswith(".")]
     if CONFIG in visible:
@@ -68,7 +68,7 @@ def check_folder(folder: Path, *, resume: bool) -> None:
 def write_config(folder: Path, config: Mapping[str, object]) -> tuple[str, ...]:
     """Write `config.json`, or compare it with the one of the run that goes on; notes for the user.
 
-    Raises `UsageError`, naming the first difference, where that run is another one.
+    Raises `UsageError`, naming the first difference, if that run is another one.
     """
     notes: tuple[str, ...] = ()
     if (folder / CONFIG).is_file():

@@ -45,7 +45,7 @@ def read_inputs(
     """Read everything; problems come in natural order.
 
     Without `validation`, the largest problems are held out for it, which `tell` says. Raises as
-    `load_task` does, and `UsageError` where there is nothing to learn from.
+    `load_task` does, and `UsageError` if there is nothing to learn from.
     """
     read = load_domain(domain)
     tasks = [load_task(read, path) for path in problem_files(problems)]

@@ -47,7 +47,7 @@ class RunSummary:
 
     @property
     def policy(self) -> Path | None:
-        """The best policy's file, None where there is none yet."""
+        """The best policy's file, None if there is none yet."""
         return self.folder / POLICY if self.best else None
 
     @property

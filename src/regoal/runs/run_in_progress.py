@@ -77,7 +77,7 @@ class Run:
     def agree(self, ended: Ending | None, signum: int | None) -> tuple[Ending | None, int | None]:
         """What the first worker's clock says, and a signal that some worker got.
 
-        Raises `RegoalError` where the workers' weights are not the same any more.
+        Raises `RegoalError` if the workers' weights are not the same any more.
         """
         weights = self.network.weights.detach().cpu().numpy()
         digest = hashlib.sha256(weights.tobytes()).digest() if self.workers.count > 1 else b""
@@ -134,8 +134,8 @@ class Run:
         standing.elapsed_s = time.monotonic() - self.started
         record = {**asdict(validation), "kept": kept, "seconds": seconds}
         append_json_line(self.out / VALIDATION, {**record, "elapsed_s": standing.elapsed_s})
-        told = ": the best so far" if kept and validation.solved else ""
-        self.tell(f"validation after episode {standing.episode}: {validation}{told}")
+        remark = ": the best so far" if kept and validation.solved else ""
+        self.tell(f"validation after episode {standing.episode}: {validation}{remark}")
         self.validations.append(validation)
         self.advise()
         return True
@@ -149,7 +149,7 @@ class Run:
         self.advice = found | self.advice
 
     def record_episode(self, stats: EpisodeStats) -> None:
-        """Record an episode. Raises `RegoalError` where its numbers are not finite."""
+        """Record an episode. Raises `RegoalError` if its numbers are not finite."""
         standing = self.standing
         finite = math.isfinite(stats.loss) and bool(torch.isfinite(self.network.weights).all())
         if not finite:

@@ -38,7 +38,7 @@ def package_version(package: str = "regoal") -> str | None:
 
 
 def _commit() -> str | None:
-    """The commit that this package runs from, None where it is no checkout."""
+    """The commit that this package runs from, None if it is no checkout."""
     source = Path(regoal.__file__).parent
 
     def git(*arguments: str) -> str:

@@ -37,7 +37,7 @@ def run_training(settings: RunSettings, tell: Tell) -> RunSummary:
     """Train, or go on training, until the episodes, the budget or the patience end.
 
     Raises `UsageError` for settings, files or a folder that will not do, `PddlError` and
-    `UnsupportedPddlError` for PDDL, and `RegoalError` where the loss is no longer finite, the
+    `UnsupportedPddlError` for PDDL, and `RegoalError` if the loss is no longer finite, the
     disk is full or a worker is lost; what was saved before stays.
     """
     settings.check()

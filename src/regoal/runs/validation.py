@@ -44,7 +44,7 @@ def validate(
     of the problems is run first, with all that are as small as the smallest, and the validation
     ends there if the policy solves none of it, or can no longer solve `best` problems. Tasks and
     encoder are used once, so that their many states are not kept. Every worker takes its part of
-    both, and all get the result of all; where `stop` ended it for one it is None for all. A fault
+    both, and all get the result of all; if `stop` ended it for one it is None for all. A fault
     ends the part of the worker that meets it, and is then raised by all. A policy that may become
     the best one is executed once more with `config.validation_noise` on its Q-values.
     """
@@ -177,5 +177,6 @@ class Standing:
             return cls(**own | {"best": best and Validation(**best)})
         except (LookupError, TypeError) as error:
             raise UsageError(
-                f"{source} is from another version of regoal ({error!r}); start anew elsewhere."
+                f"{source} is from another version of regoal ({error!r}); "
+                f"start again in another folder."
             ) from error

@@ -18,7 +18,7 @@ SPLITS = ("train", "validation", "test")
 def finished(sweep: Sweep, setting: RunSetting) -> bool:
     """Whether a run has been trained and tested, with the policy that it has now.
 
-    Raises `UsageError` where its folder holds a finished run with other settings.
+    Raises `UsageError` if its folder holds a finished run with other settings.
     """
     marker = sweep.folder(setting) / DONE
     if not marker.is_file():
@@ -55,7 +55,7 @@ def training_arguments(sweep: Sweep, setting: RunSetting) -> list[str]:
 
 
 def testing_arguments(sweep: Sweep, setting: RunSetting) -> list[str]:
-    """Arguments of the command that tests it; the test of an earlier policy is begun anew."""
+    """Arguments of the command that tests it; the test of an earlier policy is repeated."""
     folder, test = sweep.folder(setting), str(sweep.instances(setting.domain, "test"))
     words = ["evaluate", str(folder), "--problems", test, "--out", str(folder / RESULTS)]
     return words if is_outdated(folder) else [*words, "--resume"]

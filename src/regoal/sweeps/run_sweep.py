@@ -52,7 +52,7 @@ def run_sweep(
 ) -> list[Failure]:
     """Run what is not finished, `jobs` at a time, and return what failed.
 
-    Each run's output goes to a log beside its folder. On an interrupt every running process is
+    Each run's output goes to a log next to its folder. On an interrupt every running process is
     terminated, so that it can save, and killed after a minute.
     """
     waiting = [setting for setting in sweep.settings if not finished(sweep, setting)]

@@ -183,7 +183,7 @@ def _check_override(path: Path, config: TrainConfig, name: str, value: object) -
 
 
 def _check_folders(path: Path, sweep: Sweep) -> None:
-    """Raise `UsageError` where a run's folder cannot be, e.g. as a name is too long."""
+    """Raise `UsageError` if a run's folder cannot be, e.g. as a name is too long."""
     for setting in sweep.settings:
         try:
             sweep.folder(setting).is_dir()

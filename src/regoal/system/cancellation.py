@@ -39,7 +39,7 @@ def stopping(asked: Callable[[], bool]) -> Iterator[None]:
 
 
 def check() -> None:
-    """Raise `StoppedError` where some question of `stopping` is answered by yes."""
+    """Raise `StoppedError` if some question of `stopping` is answered by yes."""
     if any(asked() for asked in _questions.open):
         raise StoppedError
 
@@ -70,7 +70,7 @@ def end_at_second(number: int) -> None:
     """Let signal `number` end the process if it comes again before Python could handle the first.
 
     Python handles signals between its own steps, and compiled code may take long to return. So the
-    kernel is told to go back to the default, which is to end, when the signal is delivered. To be
+    kernel is asked to go back to the default, which is to end, when the signal is delivered. To be
     called after `signal.signal`, which is also how a handler takes the default back. Nothing is
     done for signals without a handler of Python's, and outside Linux.
     """

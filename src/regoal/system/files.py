@@ -12,7 +12,7 @@ def write_bytes_atomically(path: Path, data: bytes) -> None:
     """Write `data` to a temporary name in the same folder, flush it to disk, rename it to `path`.
 
     A link stays, and what it points to is written; a device or pipe is written as it is. Raises
-    `OSError` where the folder cannot be written; the old file, if any, then stays.
+    `OSError` if the folder cannot be written; the old file, if any, then stays.
     """
     path = path.resolve() if path.is_symlink() else path
     if is_special(path):
@@ -26,7 +26,7 @@ def write_bytes_atomically(path: Path, data: bytes) -> None:
             os.fsync(stream.fileno())
         temporary.replace(path)
     except BaseException as error:
-        with contextlib.suppress(OSError):  # e.g. a read-only file system, told below
+        with contextlib.suppress(OSError):  # e.g. a read-only file system, reported below
             temporary.unlink(missing_ok=True)
         if isinstance(error, OSError):
             error.filename = str(path)  # not the temporary name, or none at all
@@ -40,7 +40,7 @@ MOST_BYTES = 64 * 2**20
 def read_bytes(path: Path) -> bytes:
     """The bytes of a file that is to be read as text: a regular one, a pipe, a terminal.
 
-    Raises `OSError` where it cannot be read, or has more than `MOST_BYTES`, as devices that never
+    Raises `OSError` if it cannot be read, or has more than `MOST_BYTES`, as devices that never
     end have.
     """
     with path.open("rb") as stream:

@@ -1,4 +1,4 @@
-"""Limits on wall-clock time and memory, kept even where compiled code does not return."""
+"""Limits on wall-clock time and memory, kept even if compiled code does not return."""
 
 import math
 import os
@@ -19,7 +19,7 @@ INTERRUPT_S = 0.5
 
 
 def process_age() -> float:
-    """Wall-clock seconds since this process began; 0 where the system does not tell (no Linux)."""
+    """Wall-clock seconds since this process began; 0 if the system does not tell (no Linux)."""
     try:
         with open("/proc/self/stat", encoding="utf-8", errors="replace") as stream:
             ticks = int(stream.read().rpartition(")")[2].split()[19])
@@ -32,7 +32,7 @@ def supervised(*, seconds: float, mib: float) -> int | None:
     """Split this process in two: one goes on under the limits, the other watches it.
 
     Returns None in the one that goes on, and in the other, after the end of the first, the exit
-    code: 23 where the time was over (the first is then killed), 22 where a lack of memory killed
+    code: 23 if the time was over (the first is then killed), 22 if a lack of memory killed
     it. Where both limits are infinite nothing is split. `seconds` count wall-clock time from now;
     memory is what the process writes to (`RLIMIT_DATA`), not the libraries that it maps. Raises
     `UsageError` for too small a memory limit. To be called before there are threads.

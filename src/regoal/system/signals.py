@@ -26,7 +26,7 @@ class Interrupt:
 def interrupts(tell: Callable[[str], None]) -> Iterator[Interrupt]:
     """Note the first Ctrl-C, SIGTERM or SIGHUP inside this context and say so.
 
-    A second one acts as usual, and ends the process even where compiled code does not return. What
+    A second one acts as usual, and ends the process even if compiled code does not return. What
     the process was started to ignore (`nohup`) stays ignored. Outside the main thread Python takes
     no signals, and nothing is noted.
     """

@@ -22,9 +22,9 @@ class ProcessGroup(NamedTuple):
 
 
 def process_group() -> ProcessGroup:
-    """The group of this process, which is alone where the environment describes none.
+    """The group of this process, which is alone if the environment describes none.
 
-    Raises `UsageError` where the description makes no sense.
+    Raises `UsageError` if the description makes no sense.
     """
     values = {name: os.environ.get(name, "") for name in ("RANK", "WORLD_SIZE")}
     if not all(values.values()):
@@ -42,9 +42,9 @@ def process_group() -> ProcessGroup:
 
 
 def free_threads(processes: int = 1) -> int:
-    """`OMP_NUM_THREADS` where it is set, else the cores this process may run on, at most 8.
+    """`OMP_NUM_THREADS` if it is set, else the cores this process may run on, at most 8.
 
-    Where several processes of one kind run beside each other, they share the cores.
+    Several processes of one kind that run at once share the cores.
     """
     wanted = os.environ.get("OMP_NUM_THREADS", "")
     if wanted.isdecimal() and int(wanted) > 0:

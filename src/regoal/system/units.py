@@ -15,7 +15,7 @@ _MEBIBYTES = {"": 1, "m": 1, "g": 1024}
 def seconds(text: str) -> float:
     """Seconds in a duration; a bare number counts seconds, `none` is infinite.
 
-    Raises `UsageError` where `text` is no duration or not above 0.
+    Raises `UsageError` if `text` is no duration or not above 0.
 
     >>> seconds("90s"), seconds("10m"), seconds("1.5h"), seconds("none")
     (90.0, 600.0, 5400.0, inf)

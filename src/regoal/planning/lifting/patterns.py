@@ -79,7 +79,7 @@ def connected_literals(literals: Iterable[GroundLiteral]) -> list[list[GroundLit
 
 
 def nullary_literals(goal: Goal) -> list[GroundLiteral]:
-    """The goal's literals without objects, each a component of its own."""
+    """The goal's literals without objects; each is a component."""
     return [literal for literal in goal.literals() if not literal[0].objects]
 
 
