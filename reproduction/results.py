@@ -1,6 +1,6 @@
 """Collect finished runs under `results/`: `python -m reproduction.results RUNS...`.
 
-For each finished run of a sweep, its configuration, records and figure are copied to
+For each finished run of a sweep, its configuration and records are copied to
 `results/DOMAIN/METHOD/SEED/`. They replace the run that was there, if any. `results/coverage.csv`
 gets a row for each domain and method under `results/`.
 """
@@ -26,7 +26,6 @@ from regoal.records.run_record import (
     load_run,
 )
 from regoal.reports.paper import METHODS
-from regoal.reports.plots import plot_run
 from regoal.reports.run_choice import group_by_domain_and_method, select_run
 from regoal.reports.tables import SETTINGS
 from regoal.system.files import write_text_atomically
@@ -74,8 +73,6 @@ def keep(run: RunRecord, folder: Path) -> str:
     for name in (CONFIG, EPISODES, VALIDATION, RESULTS, TEST_CURVE):
         if (folder / name).is_file():
             shutil.copyfile(folder / name, to / name)
-    if run.episodes:
-        plot_run(run, to / "curves")
     return done
 
 
