@@ -76,18 +76,18 @@ def execute_side_by_side(
     count = min(processes, len(tasks))
     firsts = range(count) if count > 1 else ()
     parts = [{tasks[i]: i for i in by_size[first::count]} for first in firsts]
-    children = _begun(run, parts[:-1])
+    children = _start_children(run, parts[:-1])
     if not children:
-        yield from _letting_go(_executed(run, tasks, stop))
+        yield from _forget_after_use(_execute(run, tasks, stop))
         return
     try:
         with _in_a_thread(run, parts[-1]) as here:
-            yield from _letting_go(_collected(here, children, tasks, stop))
+            yield from _forget_after_use(_collect(here, children, tasks, stop))
     finally:
         _end(children)
 
 
-def _begun(run: Run, parts: Sequence[Part]) -> dict[Connection, BaseProcess]:
+def _start_children(run: Run, parts: Sequence[Part]) -> dict[Connection, BaseProcess]:
     """A process at work on each part, by what it sends; none if not all can be made."""
     context = multiprocessing.get_context("fork")
     children: dict[Connection, BaseProcess] = {}
@@ -121,7 +121,7 @@ def _in_a_thread(run: Run, part: Part) -> Iterator[Connection]:
     """
     receiver, sender = multiprocessing.get_context("fork").Pipe(duplex=False)
     unwanted, before = threading.Event(), cpu_kernel.threads()
-    found = _executed(run, list(part), unwanted.is_set)
+    found = _execute(run, list(part), unwanted.is_set)
     thread = threading.Thread(target=_send, args=(found, part, sender))
     cpu_kernel.use_threads(1)
     thread.start()
@@ -134,7 +134,7 @@ def _in_a_thread(run: Run, part: Part) -> Iterator[Connection]:
         cpu_kernel.use_threads(before)
 
 
-def _collected(
+def _collect(
     here: Connection,
     children: dict[Connection, BaseProcess],
     tasks: Sequence[Task],
@@ -171,7 +171,7 @@ def _work(run: Run, part: Part, sender: Connection) -> None:
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_DFL)
     cpu_kernel.use_threads(1)
-    _send(_letting_go(_executed(run, list(part), lambda: False)), part, sender)
+    _send(_forget_after_use(_execute(run, list(part), lambda: False)), part, sender)
 
 
 def _send(found: Iterator[tuple[Task, Ended]], part: Part, sender: Connection) -> None:
@@ -191,15 +191,15 @@ def _send(found: Iterator[tuple[Task, Ended]], part: Part, sender: Connection) -
     sender.close()
 
 
-def _executed(
+def _execute(
     run: Run, tasks: Sequence[Task], stop: Callable[[], bool]
 ) -> Iterator[tuple[Task, Ended]]:
     """What `run` makes of every task, here and now."""
     for execution in run(tasks, stop=stop):
-        yield execution.task, _ended(execution)
+        yield execution.task, _describe_end(execution)
 
 
-def _letting_go(found: Iterator[tuple[Task, Ended]]) -> Iterator[tuple[Task, Ended]]:
+def _forget_after_use(found: Iterator[tuple[Task, Ended]]) -> Iterator[tuple[Task, Ended]]:
     """Yield each execution, then forget what its task has met.
 
     A Hiking problem with 26 couples meets 400,000 actions in ten steps, which take half a gigabyte.
@@ -209,7 +209,7 @@ def _letting_go(found: Iterator[tuple[Task, Ended]]) -> Iterator[tuple[Task, End
         task.forget_states()
 
 
-def _ended(execution: Execution) -> Ended:
+def _describe_end(execution: Execution) -> Ended:
     """Return how a task ended, with actions that a pipe can carry."""
     return Ended(
         execution.outcome or Outcome.ERROR,

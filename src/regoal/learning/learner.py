@@ -113,7 +113,7 @@ class Learner:
         def compute(part: slice) -> list[Tensor]:
             return network.q_values(self.encoder.batch(pairs[part]), self.config.layers)
 
-        return [q for found in self._spared(compute, slice(0, len(pairs))) for q in found]
+        return [q for found in self._run_or_halve(compute, slice(0, len(pairs))) for q in found]
 
     def update(
         self, sample: Sample, depth: int, *, dead_ends: bool = False
@@ -133,7 +133,7 @@ class Learner:
             loss, all_errors[part] = self._add_gradient(sample, part, targets[part], depth)
             return loss
 
-        loss = torch.stack(self._spared(add, self.workers.share(size))).sum()
+        loss = torch.stack(self._run_or_halve(add, self.workers.share(size))).sum()
         weights = self.online.weights
         assert weights.grad is not None
         weights.grad, loss, all_errors = self.workers.sum(weights.grad, loss, all_errors)
@@ -182,7 +182,7 @@ class Learner:
         loss.backward()  # type: ignore[no-untyped-call]
         return loss.detach(), errors[-1].detach()
 
-    def _spared(self, compute: Callable[[slice], T], whole: slice) -> list[T]:
+    def _run_or_halve(self, compute: Callable[[slice], T], whole: slice) -> list[T]:
         """What `compute` gives for a part of a batch at once, or for two halves of it.
 
         Halves are taken from when memory has run out, which the log says once; if it runs out

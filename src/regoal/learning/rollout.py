@@ -42,7 +42,7 @@ def rollout(
     states = [[task.initial_state] for task in tasks]
     visited = [Counter([task.initial_state]) for task in tasks]
     actions: list[list[int]] = [[] for _ in tasks]
-    active = [i for i, t in enumerate(tasks) if not _ended(t, t.initial_state, encoder)]
+    active = [i for i, t in enumerate(tasks) if not _has_ended(t, t.initial_state, encoder)]
     for _ in range(horizon):
         if not active:
             break
@@ -55,7 +55,7 @@ def rollout(
             actions[i].append(action)
             states[i].append(after)
             visited[i][after] += 1
-        active = [i for i in active if not _ended(tasks[i], states[i][-1], encoder)]
+        active = [i for i in active if not _has_ended(tasks[i], states[i][-1], encoder)]
     return [
         Trajectory(tuple(s), tuple(a), task.goal)
         for s, a, task in zip(states, actions, tasks, strict=True)
@@ -85,24 +85,24 @@ def _step(
     """
     applicable, left = encoder.state(state).actions, odds.copy()
     while left.any():
-        action = _drawn(left, rng)
+        action = _sample_index(left, rng)
         after = state.task.successor(state, applicable[action])
         if after not in visited:
             return action, after
         left[action] = 0.0
     successors = [state.task.successor(state, action) for action in applicable]
     visits = np.array([visited[after] for after in successors])
-    action = _drawn(np.where(visits == visits.min(), odds, 0.0), rng)
+    action = _sample_index(np.where(visits == visits.min(), odds, 0.0), rng)
     return action, successors[action]
 
 
-def _drawn(odds: npt.NDArray[np.float64], rng: np.random.Generator) -> int:
+def _sample_index(odds: npt.NDArray[np.float64], rng: np.random.Generator) -> int:
     """A position, as likely as its share of the odds, which need not add up to 1."""
     up_to = odds.cumsum()
     return int((up_to / up_to[-1]).searchsorted(rng.random(), side="right"))
 
 
-def _ended(task: Task, state: State, encoder: Encoder) -> bool:
+def _has_ended(task: Task, state: State, encoder: Encoder) -> bool:
     # From a dead end only the dummy action leads on, to the same state: no part of a trajectory
     # may hold such a step, so that nothing is lost by stopping.
     return state.satisfies(task.goal) or encoder.state(state).actions[0] is DUMMY_ACTION

@@ -162,10 +162,10 @@ def check_plan_file(domain: Path, problem: Path, plan: Path) -> Verdict:
 
 def _judge(problem: Problem, path: Path, steps: Sequence[Step]) -> Verdict:
     with allow_nested_calls(problem):
-        return _executed(problem, path, steps)
+        return _execute(problem, path, steps)
 
 
-def _executed(problem: Problem, path: Path, steps: Sequence[Step]) -> Verdict:
+def _execute(problem: Problem, path: Path, steps: Sequence[Step]) -> Verdict:
     """Execute a plan step by step until one cannot be, and look at the goal at the end."""
     state, total, unit_cost = State(problem, problem.initial), 0.0, True
     for number, step in enumerate(steps, start=1):
