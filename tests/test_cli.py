@@ -15,7 +15,9 @@ from regoal.commands.planning import Policies
 from regoal.commands.training import Train
 from regoal.config import LAPTOP, PAPER, Decay, TrainConfig
 from regoal.domains.splits import instances
-from regoal.errors import PddlError, UsageError
+from regoal.errors import EXIT_INTERNAL, PddlError, UsageError
+from regoal.evaluation import evaluate as evaluation
+from regoal.planning.plans import Verdict
 from regoal.records.results import Outcome, PlanResult
 from regoal.records.run_record import load_run, read_results
 from regoal.runs.folder import explained_disk_errors
@@ -618,6 +620,18 @@ def test_a_termination_while_the_command_line_is_read_is_one(monkeypatch):
     with pytest.raises(SystemExit) as found:
         regoal("policies")
     assert found.value.code == 143
+
+
+def test_a_plan_that_the_validator_rejects_is_an_error(run_folder, lamps, capsys, monkeypatch):
+    # As if the engine that finds plans were wrong: another one, without the library, judges them.
+    rejected = Verdict(False, "step 1, (switch l0): (dark l0) does not hold", 1, 0.0)
+    monkeypatch.setattr(evaluation, "validate_plan", lambda task, actions: rejected)
+    records = lamps / "results.jsonl"
+    words = ["evaluate", run_folder, "--problems", lamps, "--out", records]
+    assert regoal(*words) == EXIT_INTERNAL
+    said = capsys.readouterr().err
+    assert said.count("the plan that was found is not valid (step 1, (switch l0)") == 3
+    assert {r.outcome for r in read_results(records)} == {Outcome.INVALID_PLAN}
 
 
 def test_a_cost_without_a_value_is_told_by_evaluate_and_plan(run_folder, tmp_path, capsys):

@@ -64,7 +64,7 @@ class Evaluate:
     device: Device = "auto"
 
     def run(self) -> int:
-        """Evaluate; problems that stay unsolved are no failure, unreadable ones are."""
+        """Evaluate; unsolved problems are no failure, unreadable ones and invalid plans are."""
         code = supervised(seconds=math.inf, mib=self.memory_limit)
         return self._evaluate() if code is None else code
 

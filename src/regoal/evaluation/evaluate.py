@@ -73,13 +73,13 @@ def evaluate(
     problems: Sequence[tuple[Path, Path]],
     settings: TestSettings,
     tell: Callable[[str], None],
-    unreadable: Callable[[RegoalError], None],
+    report: Callable[[RegoalError], None],
 ) -> Iterator[PlanResult]:
     """Run the policy on every (domain file, problem file), and yield each result as it ends.
 
     A plan counts, and is written, only if the validator accepts it. `tell` is called with each note
-    for the user, for instance on how the policy reads a domain. If a problem cannot be read,
-    `unreadable` is called with its error, and the other problems go on.
+    for the user, for instance on how the policy reads a domain. `report` is called with the error
+    of a problem that cannot be read, or whose plan the validator rejects; the other problems go on.
 
     Raises `UsageError` if the policy does not fit a domain, and as `load_domain` does. Both happen
     before anything is executed on that domain.
@@ -96,7 +96,7 @@ def evaluate(
                 names[load_task(domain, problem)] = name
                 inputs[name] = settings.digest(policy, path, problem)
             except RegoalError as error:
-                unreadable(error)
+                report(error)
                 yield _make_error_result(name, domain.name, policy)
         for note in unread_goals(encoder, list(names)):
             tell(note)
@@ -105,9 +105,12 @@ def evaluate(
             list(names),
             processes=1 if settings.alone else most_processes(policy.network),
         )
-        for task, ended in _report_faults(found, tell, unreadable):
+        for task, ended in _report_faults(found, tell, report):
             name = names[task]
-            yield _make_result(task, ended, name, inputs[name], policy, settings.plans)
+            result = _make_result(task, ended, name, inputs[name], policy, settings.plans)
+            if result.outcome is Outcome.INVALID_PLAN:
+                report(_make_rejection(task, ended.actions))
+            yield result
 
 
 def _group_by_domain(
@@ -186,14 +189,14 @@ def _execute_all(
 def _report_faults(
     found: Iterator[tuple[Task, Ended]],
     tell: Callable[[str], None],
-    unreadable: Callable[[RegoalError], None],
+    report: Callable[[RegoalError], None],
 ) -> Iterator[tuple[Task, Ended]]:
     """Yield each task and how it ended, after a note or an error about a fault, if it had one."""
     for task, ended in found:
         if isinstance(ended.fault, TooWideError):
             tell(str(ended.fault))
         elif ended.fault is not None:
-            unreadable(ended.fault)
+            report(ended.fault)
         yield task, ended
 
 
@@ -236,6 +239,15 @@ def _make_error_result(name: str, domain: str, policy: Policy) -> PlanResult:
         seconds=0.0,
         steps=0,
         policy=policy.digest,
+    )
+
+
+def _make_rejection(task: Task, actions: Sequence[GroundAction]) -> RegoalError:
+    """Say why a plan that the policy found is not valid, which is a fault of regoal."""
+    reason = validate_plan(task, actions).reason
+    return RegoalError(
+        f"{task.path}: the plan that was found is not valid ({reason}). This is a fault of regoal: "
+        f"please report it with the domain and the problem."
     )
 
 
