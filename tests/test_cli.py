@@ -286,6 +286,19 @@ def test_train_leaves_a_run_and_goes_on_only_when_asked(run_folder, capsys):
     assert json.loads((run_folder / "config.json").read_text())["domain"] == "lamps"
 
 
+def test_train_without_validation_problems_holds_the_largest_out(run_folder, tmp_path, capsys):
+    train = run_folder.parent / "train"
+    words = ["train", train / "domain.pddl", "--problems", train, "--out", tmp_path / "run", *TINY]
+    assert regoal(*words) == 0
+    said = capsys.readouterr().out
+    assert "held out to choose the policy by, as the largest: p3" in said
+    assert "best policy, on validation 1/1 solved" in said
+    config = json.loads((tmp_path / "run" / "config.json").read_text())
+    assert (config["training_problems"], config["validation_problems"]) == (2, 1)
+    assert config["paths"]["validation"] is None
+    assert regoal(*words, "--resume") == 0
+
+
 def test_resume_keeps_the_number_of_threads(run_folder):
     command = cli.parse(["train", "d", "--problems", "a", "--validation", "b", "--out", "c"])
     assert command.threads == 0

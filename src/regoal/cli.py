@@ -106,7 +106,6 @@ def _preset_defaults(words: Sequence[str]) -> Train:
     return Train(
         domain=missing,
         problems=missing,
-        validation=missing,
         out=missing,
         config=PRESETS.get(name, LAPTOP),
     )

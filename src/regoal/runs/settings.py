@@ -46,7 +46,10 @@ class RunSettings:
         if self.budget_s is not None and not self.budget_s > 0:
             raise UsageError(f"the budget must be above 0 seconds, got {self.budget_s}.")
         if not 1 <= self.threads <= MOST_THREADS:
-            raise UsageError(f"--threads lies in 1 to {MOST_THREADS}, got {self.threads}.")
+            raise UsageError(
+                f"--threads lies in 1 to {MOST_THREADS}, or is 0 for the usual number; "
+                f"got {self.threads}."
+            )
         if not 1 <= self.workers <= self.config.batch_size:
             raise UsageError(
                 f"--workers lies in 1 to the batch size {self.config.batch_size}, "

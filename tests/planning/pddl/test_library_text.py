@@ -461,3 +461,13 @@ def test_formulas_cannot_stand_in_init(tmp_path, word):
     )
     with pytest.raises(PddlError, match=r"p\.pddl, line 2: '[a-z]+' cannot stand here in :init"):
         read_problem(problem, read_domain(domain))
+
+
+def test_a_conditional_effect_cannot_be_a_condition(tmp_path):
+    domain = tmp_path / "domain.pddl"
+    domain.write_text(
+        "(define (domain d) (:predicates (p))\n"
+        "(:action a :parameters () :precondition (when (p) (p)) :effect (p)))"
+    )
+    with pytest.raises(PddlError, match="line 2: 'when' can stand in effects only, not in the pre"):
+        read_domain(domain)

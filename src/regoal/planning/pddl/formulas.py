@@ -141,6 +141,8 @@ def read_atom(node: Bracket, scope: Scope) -> Literal:
         wanted: tuple[Types, ...] = (("object",), ("object",))
     elif word.text in scope.symbols.predicates:
         wanted = scope.symbols.predicates[word.text]
+    elif word.text == "when":
+        raise bad(word, f"'when' can stand in effects only, not in {scope.place}.")
     else:
         hint = suggest(word.text, scope.symbols.predicates)
         raise bad(
