@@ -49,7 +49,7 @@ def lacks_memory(error: BaseException) -> bool:
     """Whether an error says that memory ran out: Python's, or PyTorch's for a CPU or a GPU."""
     if isinstance(error, MemoryError):
         return True
-    message = str(error)  # PyTorch has a type of its own for GPUs only
+    message = str(error)  # PyTorch has a special type for GPUs only
     return isinstance(error, RuntimeError) and (
         "can't allocate memory" in message or "out of memory" in message
     )

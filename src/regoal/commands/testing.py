@@ -98,7 +98,7 @@ class Evaluate:
     def _known(
         self, policy: "Policy", problems: Sequence[tuple[Path, Path]], settings: "TestSettings"
     ) -> list[PlanResult]:
-        """What a call that was stopped has found; a plan that is to be written must be there."""
+        """Return the results of a stopped call, without those whose plan file is missing."""
         if self.out is None:
             raise UsageError("--resume needs --out, the file of records to go on with.")
         names = problem_names([problem for _, problem in problems])

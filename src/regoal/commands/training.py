@@ -29,7 +29,7 @@ class Generate:
     out: Path
     """An empty or new folder for domain.pddl and p001.pddl, p002.pddl, ..."""
     seed: int = 0
-    """The same seed gives the same files."""
+    """Equal seeds give equal files."""
     max_states: int = DEFAULT_MAX_STATES
     """Of the training problems of a row with suffix -l, those with more reachable states than this
     are left out."""

@@ -152,7 +152,7 @@ class Learner:
             self.averaged.weights.lerp_(self.online.weights, 1.0 - kept)
 
     def _targets(self, transitions: Sequence[Transition], dead_ends: bool) -> Tensor:
-        """What Q(s, a, g) is drawn towards, [B].
+        """Return the values that Q(s, a, g) is drawn towards, [B].
 
         If there are dead ends, values know of slips, which may then cost more than any way that was
         found. Otherwise a slip can be made good, and the ways that were found bound the values.
@@ -210,7 +210,7 @@ class Learner:
         return values
 
     def _target_view(self, transitions: Sequence[Transition], slip: float) -> tuple[Tensor, Tensor]:
-        """What the target network says of these transitions, two tensors [B].
+        """Return what the target network says of these transitions, two tensors [B].
 
         The first is the value of s', 0 for a step that reaches its goal. The second is
         max_b Q(s, b, g) - Q(s, a, g), how far the action is from the best one; 0 if nobody asks.

@@ -22,7 +22,7 @@ class Sample(NamedTuple):
 
 
 class ReplayState(NamedTuple):
-    """What a replay buffer holds at some time."""
+    """The content of a replay buffer at some time."""
 
     transitions: list[Transition]
     priorities: Floats

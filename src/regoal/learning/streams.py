@@ -27,7 +27,7 @@ class Streams:
         return cls(*(np.random.default_rng(s) for s in np.random.SeedSequence(seed).spawn(6)))
 
     def state(self) -> StreamStates:
-        """Where each stream stands."""
+        """Return the position of each stream."""
         return {f.name: getattr(self, f.name).bit_generator.state for f in fields(self)}
 
     def restore(self, state: StreamStates) -> None:

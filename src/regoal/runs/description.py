@@ -1,4 +1,4 @@
-"""What a run writes about itself: its `config.json` and the facts in its policy files."""
+"""Describe a run: its `config.json` and the facts in its policy files."""
 
 from dataclasses import asdict
 
@@ -43,7 +43,7 @@ def config_record(settings: RunSettings, inputs: Inputs, network: QNetwork) -> J
 
 
 def policy_facts(settings: RunSettings, best: Validation) -> Facts:
-    """What a policy file says of its training: settings and validation."""
+    """Return the facts for a policy file: settings and validation of its training."""
     facts: Facts = {
         "domain": settings.name,
         "preset": settings.preset,

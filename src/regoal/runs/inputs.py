@@ -1,4 +1,4 @@
-"""What a run reads: a domain, the problems to learn from and those to choose a policy by."""
+"""The inputs of a run: a domain, problems to learn from, and problems to choose a policy by."""
 
 import hashlib
 from collections.abc import Callable, Sequence

@@ -1,4 +1,4 @@
-"""What a run reports while it goes on, and how it ended."""
+"""The reports of a run while it goes on, and of its end."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
