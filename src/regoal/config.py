@@ -181,7 +181,7 @@ LAPTOP = TrainConfig(
     replay_capacity=5000,
     advantage=0.9,
     average=0.98,
-    validation_noise=2.0,
+    validation_noise=5.0,
     patience=3,
 )
 """For two CPU cores: fewer layers, a faster cooling, and what steadies learning; found on training
