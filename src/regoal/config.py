@@ -77,6 +77,10 @@ class TrainConfig:
     rounds share their weights, more of them than in training see farther."""
     learning_rate: Decay = field(default_factory=lambda: Decay(start=1e-3, end=1e-6, episodes=300))
     """Adam's step size over the episodes."""
+    settle: float = 1.0
+    """The factor on the learning rate after each complete validation, down to a hundredth of the
+    schedule, so that a policy that carries over is not lost again; 1 leaves the schedule alone (not
+    in the paper; docs: Deviations)."""
     temperature: Decay = field(default_factory=lambda: Decay(start=1.0, end=0.1, episodes=600))
     """Boltzmann temperature over the episodes, in units of Q."""
     ladder: bool = False
@@ -86,7 +90,7 @@ class TrainConfig:
     """The share of the training problems that an episode draws from: the smallest, and all of their
     sizes. The paper draws from all (docs: Deviations)."""
     discount: float = 0.999
-    """What a reward one step later is worth."""
+    """The worth of a reward one step later."""
     updates: int = 32
     """Optimisation steps an episode."""
     batch_size: int = 32
@@ -115,9 +119,6 @@ class TrainConfig:
     advantage: float = 0.0
     """How much of an action's gap to the best one is taken off its target (advantage learning, not
     in the paper; docs: Deviations). 0 takes nothing off."""
-    slip: float = 0.0
-    """The chance that a later action is drawn from all at random, as targets assume; so values know
-    what a mistake would cost (not in the paper; docs: Deviations). 0 assumes none."""
     divide_sum: bool = False
     """Divide the readout's sum over objects by their number, or by that of the largest training
     problem if that is greater (not in the paper; docs: Deviations)."""
@@ -154,9 +155,11 @@ class TrainConfig:
     def _check_shares(self) -> None:
         if not 0.0 < self.discount <= 1.0:
             raise ValueError(f"discount must lie in (0, 1], got {self.discount}")
-        for name in ("average", "advantage", "slip"):
+        for name in ("average", "advantage"):
             if not 0.0 <= getattr(self, name) < 1.0:
                 raise ValueError(f"{name} must lie in [0, 1), got {getattr(self, name)}")
+        if not 0.0 < self.settle <= 1.0:
+            raise ValueError(f"settle must lie in (0, 1], got {self.settle}")
 
 
 POSITIVE = (

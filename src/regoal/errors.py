@@ -1,4 +1,4 @@
-"""What can go wrong before planning or outside of it, each kind with its exit code.
+"""Errors before planning or outside of it, each kind with its exit code.
 
 The codes are Fast Downward's, which Lab and unified-planning already interpret. Libraries
 raise; only `cli.py` turns an exception into an exit.

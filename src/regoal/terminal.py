@@ -1,4 +1,4 @@
-"""What the commands print: one live line on a terminal, plain lines everywhere else."""
+"""Print for the user: one live line on a terminal, plain lines everywhere else."""
 
 import contextlib
 import math

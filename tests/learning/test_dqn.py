@@ -102,27 +102,6 @@ def test_update_keeps_targets_within_their_bounds(learner, sample):
         assert target == pytest.approx(min(max(value - error, least), most), abs=1e-4)
 
 
-@pytest.mark.parametrize("dead_ends", [False, True])
-def test_slips_count_once_dead_ends_were_met(learner, sample, dead_ends):
-    # Weights drawn at random give values above the bound, -1.9, so that it is shifted down by 20.
-    config = dataclasses.replace(CONFIG, bound_targets=True, slip=0.25, layers=4)
-    learner.config = config
-    learner.target.q_values = shifted(learner.target.q_values)
-    ways = [t._replace(remaining=1 if t.solved else 3) for t in sample.transitions]
-    values = [q_of(learner.online, learner.encoder, t, 4).item() for t in ways]
-    _, errors = learner.update(sample._replace(transitions=ways), 2, dead_ends=dead_ends)
-    for t, value, error in zip(ways, values, errors.tolist(), strict=True):
-        batch = learner.encoder.batch([(t.next_state, t.goal)])
-        q = learner.target.q_values(batch, 4)[0]
-        worth = -1.0 + 0.9 * float(0.75 * q.max() + 0.25 * q.mean())
-        expected = -1.0 if t.solved else worth if dead_ends else -1.0 - 0.9 - 0.81
-        assert value - error == pytest.approx(expected, abs=1e-4)
-
-
-def shifted(q_values):
-    return lambda batch, layers: [q - 20.0 for q in q_values(batch, layers)]
-
-
 def test_averaged_weights_follow_the_online_ones(relations, policy, sample):
     config = dataclasses.replace(CONFIG, average=0.6)
     network = policy(relations["blocks"], config.embedding_size)

@@ -121,12 +121,3 @@ def test_faults_are_found(spoil, fault):
     assert replay.faults() == []
     spoil(replay)
     assert any(fault in said for said in replay.faults())
-
-
-def test_it_knows_for_good_that_dead_ends_were_met():
-    replay = Replay(2, exponent=0.6, weight=0.4)
-    replay.extend([step("a", 3), step("b", 1)])
-    assert not replay.met_dead_ends
-    replay.extend([step("c", 0), step("d"), step("e")])
-    assert replay.met_dead_ends
-    assert all(t.remaining for t in replay.transitions)

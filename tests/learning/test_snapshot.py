@@ -72,7 +72,7 @@ def test_where_memory_runs_out_batches_are_halved_once(training, monkeypatch, ca
     list(train(*made))
     sample = replay.sample(5, streams.replay)
     learner.optimizer.zero_grad()
-    targets = learner._targets(sample.transitions, False)
+    targets = learner._targets(sample.transitions)
     found = learner._add_gradient(sample, slice(0, 5), targets, 2)
     expected_loss, expected_errors = float(found[0]), found[1]
     expected = learner.online.weights.grad.clone()

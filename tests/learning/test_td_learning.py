@@ -34,13 +34,6 @@ def test_bounds_without_discount():
     assert found.tolist() == [-1e6, -4, -2, -1]
 
 
-def test_a_slip_costs_what_the_other_actions_are_worth():
-    # 0.9 * -2 + 0.1 * (-2 - 4 - 12) / 3, and the maximum alone
-    q_values = torch.tensor([-4.0, -2.0, -12.0])
-    assert float(td_learning.value_with_slips(q_values, slip=0.1)) == pytest.approx(-2.4)
-    assert float(td_learning.value_with_slips(q_values, slip=0.0)) == -2.0
-
-
 def test_the_gap_to_the_best_action_is_taken_off():
     # The best action keeps -2; -2 - 0.9 * 1; -3 - 0.9 * 10
     target, gap = torch.tensor([-2.0, -2.0, -3.0]), torch.tensor([0.0, 1.0, 10.0])

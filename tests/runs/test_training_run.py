@@ -241,6 +241,23 @@ def test_patience_ends_a_run_that_solves_everything(files, tmp_path, monkeypatch
     assert (again.episode, again.best.plan_length) == (8, 7)
 
 
+def test_complete_validations_lower_the_learning_rate_also_after_a_resume(
+    files, tmp_path, monkeypatch
+):
+    solved = iter([2, 1, 2, 2, 2])
+    monkeypatch.setattr(
+        run_in_progress,
+        "validate",
+        lambda episode, *_: Validation(episode, next(solved), 2, 9, 2),
+    )
+    config = {"validate_every": 1, "settle": 0.5}
+    run(files, tmp_path, config=config | {"episodes": 3})
+    run(files, tmp_path, config=config | {"episodes": 5}, resume=True)
+    rates = [record["learning_rate"] for record in read_jsonl(tmp_path / "episodes.jsonl")]
+    schedule = [CONFIG.learning_rate(episode) for episode in range(5)]
+    assert rates == pytest.approx(np.multiply(schedule, [1, 0.5, 0.5, 0.25, 0.125]))
+
+
 def test_of_equal_policies_each_is_kept_equally_often():
     rng, kept = np.random.default_rng(0), [0, 0, 0]
     for _ in range(3000):

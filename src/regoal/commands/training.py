@@ -64,7 +64,7 @@ class Train:
     resume: FlagCreatePairsOff[bool] = False
     """Go on if an earlier call with the same --out has stopped; begins if there is none."""
     name: str = ""
-    """What tables call the domain; the name in the domain file unless given."""
+    """The domain's name in tables; the name in the domain file unless given."""
     threads: int = 0
     """CPU threads of each worker; 0 takes as many as OMP_NUM_THREADS says, or the worker's share of
     the cores, at most 8. The weights depend on the number, slightly; --resume keeps it."""

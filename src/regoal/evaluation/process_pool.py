@@ -43,7 +43,7 @@ class Run(Protocol):
 
 
 class Ended(NamedTuple):
-    """What became of one task."""
+    """The end of one task."""
 
     outcome: Outcome
     actions: list[GroundAction]
@@ -52,7 +52,7 @@ class Ended(NamedTuple):
     seconds: float
     """Wall-clock seconds from its start to its end; tasks of one batch share them."""
     fault: RegoalError | None
-    """What is wrong with the problem itself, if that ended it."""
+    """The fault in the problem itself, if that ended it."""
 
 
 def most_processes(network: QNetwork) -> int:
@@ -66,11 +66,11 @@ def most_processes(network: QNetwork) -> int:
 def execute_side_by_side(
     run: Run, tasks: Sequence[Task], *, processes: int, stop: Callable[[], bool] = lambda: False
 ) -> Iterator[tuple[Task, Ended]]:
-    """What `run` makes of every task, in up to so many processes of one thread each, this included.
+    """Run every task in up to `processes` processes of one thread each, this one included.
 
-    Tasks are dealt out by size, the same ones to each process every time. `stop` is asked in this
-    process; when true, what is unfinished is not yielded. Raises what `run` raises, and
-    `RegoalError` if a process is lost.
+    Yields each task and how it ended. Tasks are dealt out by size, the same ones to each process
+    every time. `stop` is asked in this process; once it is true, unfinished tasks are not yielded.
+    Raises what `run` raises, and `RegoalError` if a process is lost.
     """
     by_size = sorted(range(len(tasks)), key=lambda i: -len(tasks[i].objects))
     count = min(processes, len(tasks))
@@ -140,7 +140,7 @@ def _collect(
     tasks: Sequence[Task],
     stop: Callable[[], bool],
 ) -> Iterator[tuple[Task, Ended]]:
-    """What comes from the thread and the processes; those that are done are no longer children."""
+    """Yield results of the thread and the processes, and reap processes that are done."""
     left = {here, *children}
     while left and not stop():
         for receiver in wait(list(left), timeout=POLL_S):
@@ -165,7 +165,7 @@ def _collect(
 
 
 def _work(run: Run, part: Part, sender: Connection) -> None:
-    """What a process does."""
+    """Run one process's tasks and send what comes of them."""
     end_with_parent()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal sends it to all, and one acts on it
     for number in (signal.SIGTERM, signal.SIGHUP):
@@ -194,7 +194,7 @@ def _send(found: Iterator[tuple[Task, Ended]], part: Part, sender: Connection) -
 def _execute(
     run: Run, tasks: Sequence[Task], stop: Callable[[], bool]
 ) -> Iterator[tuple[Task, Ended]]:
-    """What `run` makes of every task, here and now."""
+    """Run every task in this process, and yield each result."""
     for execution in run(tasks, stop=stop):
         yield execution.task, _describe_end(execution)
 

@@ -28,10 +28,10 @@ from regoal.planning.goals import Atom, Goal
 from regoal.planning.task import State, Task
 
 KIND = Kind("checkpoint", 3, oldest=3)
-REPLAY_FACTS = ("next_slot", "largest", "met_dead_ends")
+REPLAY_FACTS = ("next_slot", "largest")
 """The fields of `ReplayState` that are plain values, in its order."""
 _UNFIT = (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError)
-"""What the content of a whole checkpoint can raise that was made by something else."""
+"""Errors that the content of a whole checkpoint can raise if another program wrote it."""
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class Checkpoint:
 
     path: Path
     record: Facts
-    """What the run wanted back."""
+    """The run's own record, as it was given."""
     extra: dict[str, Tensor]
     """Tensors that the run wanted back."""
     _facts: Facts

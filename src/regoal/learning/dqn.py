@@ -69,7 +69,8 @@ def _episode(
     for lesson in [*parts, *ways]:
         replay.extend(lesson.transitions())
     explored = time.perf_counter()
-    losses = _optimise(learner, replay, streams, config.learning_rate(episode), stop)
+    learning_rate = config.learning_rate(episode) * learner.calm
+    losses = _optimise(learner, replay, streams, learning_rate, stop)
     return EpisodeStats(
         episode=episode + 1,
         trajectories=len(trajectories),
@@ -80,7 +81,7 @@ def _episode(
         trajectory_length=_mean([len(part) for part in parts]),
         loss=_mean(losses),
         temperature=config.temperature(episode),
-        learning_rate=config.learning_rate(episode),
+        learning_rate=learning_rate,
         explore_seconds=explored - started,
         optimise_seconds=time.perf_counter() - explored,
     )
@@ -105,7 +106,7 @@ def _optimise(
         depth = int(streams.depth.integers(1, config.layers)) if config.layers > 1 else 1
         # Several workers finish a step together, or one would wait for another.
         with stopping(stop if workers.count == 1 else lambda: False):
-            loss, errors = learner.update(sample, depth, dead_ends=replay.met_dead_ends)
+            loss, errors = learner.update(sample, depth)
         losses.append(loss)
         if step % config.target_every == 0 or step == config.updates:
             learner.sync_target()

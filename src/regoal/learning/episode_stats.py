@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class EpisodeStats:
-    """What happened in one episode."""
+    """Statistics of one episode."""
 
     episode: int
     """Counted from 1."""

@@ -42,12 +42,14 @@ class Learner:
         self.device = network.weights.device
         self.target = copy.deepcopy(network).requires_grad_(False)
         self.averaged = copy.deepcopy(self.target) if config.average else network
-        """What the policy is made of: the averaged weights, or simply the last ones."""
+        """The network whose weights make the policy: averaged over steps, or simply the last."""
         self.optimizer = torch.optim.Adam(
             network.parameters(), lr=config.learning_rate.start, fused=True
         )
         self._target_values: dict[tuple[State, Goal], Tensor] = {}
         """Q-values of the target network for all applicable actions, since the last sync."""
+        self.calm = 1.0
+        """The factor on the learning rate's schedule, which falls once validations are complete."""
         self.halves = False
         """Whether memory ran out, so that samples are computed in halves."""
         self.sync_target()
@@ -115,17 +117,14 @@ class Learner:
 
         return [q for found in self._run_or_halve(compute, slice(0, len(pairs))) for q in found]
 
-    def update(
-        self, sample: Sample, depth: int, *, dead_ends: bool = False
-    ) -> tuple[float, Tensor]:
+    def update(self, sample: Sample, depth: int) -> tuple[float, Tensor]:
         """One optimisation step; the loss is taken after `depth` layers too (paper, "Model").
 
         Each worker takes a part of the sample, of which there must be one for each, and all take
-        the step of the whole. `dead_ends` says whether the domain was seen to have some. Returns
-        the loss, and the TD errors [B] of the last layer on the CPU.
+        the step of the whole. Returns the loss, and the TD errors [B] of the last layer on the CPU.
         """
         size = len(sample.transitions)
-        targets = self._targets(sample.transitions, dead_ends)
+        targets = self._targets(sample.transitions)
         self.online.weights.grad = None
         all_errors = torch.zeros(size, device=self.device)
 
@@ -151,21 +150,16 @@ class Learner:
         with torch.no_grad():
             self.averaged.weights.lerp_(self.online.weights, 1.0 - kept)
 
-    def _targets(self, transitions: Sequence[Transition], dead_ends: bool) -> Tensor:
-        """Return the values that Q(s, a, g) is drawn towards, [B].
-
-        If there are dead ends, values know of slips, which may then cost more than any way that was
-        found. Otherwise a slip can be made good, and the ways that were found bound the values.
-        """
+    def _targets(self, transitions: Sequence[Transition]) -> Tensor:
+        """Return the values that Q(s, a, g) is drawn towards, [B]."""
         config = self.config
-        next_value, gap = self._target_view(transitions, config.slip if dead_ends else 0.0)
+        next_value, gap = self._target_view(transitions)
         solved = torch.tensor([t.solved for t in transitions])
         target = td_learning.td_target(next_value, solved, discount=config.discount)
         if config.bound_targets:
             remaining = torch.tensor([t.remaining for t in transitions])
             target = td_learning.at_most(target, remaining, discount=config.discount)
-            if not (config.slip and dead_ends):
-                target = td_learning.at_least(target, remaining, discount=config.discount)
+            target = td_learning.at_least(target, remaining, discount=config.discount)
         return td_learning.advantage_learning(target, gap, share=config.advantage)
 
     def _add_gradient(
@@ -183,7 +177,7 @@ class Learner:
         return loss.detach(), errors[-1].detach()
 
     def _run_or_halve(self, compute: Callable[[slice], T], whole: slice) -> list[T]:
-        """What `compute` gives for a part of a batch at once, or for two halves of it.
+        """Compute a part of a batch at once, or in two halves.
 
         Halves are taken from when memory has run out, which the log says once; if it runs out
         again, the error is raised.
@@ -209,7 +203,7 @@ class Learner:
         values: Tensor = self.online(batch.only(chosen), sorted({depth, self.config.layers}))
         return values
 
-    def _target_view(self, transitions: Sequence[Transition], slip: float) -> tuple[Tensor, Tensor]:
+    def _target_view(self, transitions: Sequence[Transition]) -> tuple[Tensor, Tensor]:
         """Return what the target network says of these transitions, two tensors [B].
 
         The first is the value of s', 0 for a step that reaches its goal. The second is
@@ -219,10 +213,7 @@ class Learner:
         befores = [(t.state, t.goal) if self.config.advantage else None for t in transitions]
         self._ask_target([pair for pair in (*nexts, *befores) if pair is not None])
         known = self._target_values
-        next_value = [
-            0.0 if pair is None else float(td_learning.value_with_slips(known[pair], slip=slip))
-            for pair in nexts
-        ]
+        next_value = [0.0 if pair is None else float(known[pair].max()) for pair in nexts]
         gap = [
             0.0 if pair is None else float(known[pair].max() - known[pair][t.action])
             for t, pair in zip(transitions, befores, strict=True)

@@ -28,7 +28,6 @@ class ReplayState(NamedTuple):
     priorities: Floats
     next_slot: int
     largest: float
-    met_dead_ends: bool
 
 
 class Replay:
@@ -46,8 +45,6 @@ class Replay:
         self.priorities: Floats = np.zeros(capacity)
         self.next_slot = 0
         self.largest = 1.0
-        self.met_dead_ends = False
-        """Whether a trajectory that never reached its goal was ever added: one into a dead end."""
 
     def __len__(self) -> int:
         """How many transitions are kept."""
@@ -56,7 +53,6 @@ class Replay:
     def extend(self, transitions: Iterable[Transition]) -> None:
         """Add transitions, the oldest ones making room."""
         for transition in transitions:
-            self.met_dead_ends |= transition.remaining == 0
             if len(self.transitions) < self.capacity:
                 self.transitions.append(transition)
             else:
@@ -90,7 +86,6 @@ class Replay:
             self.priorities.copy(),
             self.next_slot,
             self.largest,
-            self.met_dead_ends,
         )
 
     def restore(self, state: ReplayState) -> None:
@@ -100,7 +95,6 @@ class Replay:
             raise ValueError(f"its replay buffer has room for {room} transitions")
         self.transitions, self.priorities = list(state.transitions), state.priorities.copy()
         self.next_slot, self.largest = state.next_slot, state.largest
-        self.met_dead_ends = state.met_dead_ends
         if faults := self.faults():
             raise ValueError("; ".join(faults))
 

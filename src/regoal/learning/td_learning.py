@@ -18,16 +18,6 @@ def td_target(next_value: Tensor, solved: Tensor, *, discount: float) -> Tensor:
     return -1.0 + discount * next_value.masked_fill(solved, 0.0)
 
 
-def value_with_slips(q_values: Tensor, *, slip: float) -> Tensor:
-    """(1 - ε) max_a Q(s, a, g) + ε mean_a Q(s, a, g), a number from [actions] (not in the paper).
-
-    It is what a state is worth to a policy that draws one action in 1/ε from all at random (van
-    Seijen et al., "Expected Sarsa", ADPRL 2009). Close to a dead end it is worth less, so that the
-    policy keeps its distance; with ε = 0 it is the maximum.
-    """
-    return (1.0 - slip) * q_values.max() + slip * q_values.mean()
-
-
 def at_most(target: Tensor, remaining: Tensor, *, discount: float) -> Tensor:
     """The target, no better than what is known of Q*(s, a, g), [B] (not in the paper).
 

@@ -1,4 +1,4 @@
-"""What a rollout brings back: states, actions, and the goal they are judged by."""
+"""Trajectories of rollouts: states, actions, and the goal they are judged by."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""What a run leaves on disk: names and plain JSON records. No torch, no planner.
+"""The files of a run: their names and plain JSON records. No torch, no planner.
 
 A run folder holds `config.json`, records in JSON lines (`episodes.jsonl`, `validation.jsonl`,
 `results.jsonl`), the best policy and the checkpoint. The records are the interface between

@@ -1,4 +1,4 @@
-"""What to tell a user whose domain is not learnt: what was seen, and what to try."""
+"""Advice for a user whose domain is not learnt: what was seen, and what to try."""
 
 from collections.abc import Sequence
 

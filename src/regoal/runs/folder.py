@@ -24,7 +24,7 @@ EARLIER = "earlier_environments"
 MAY_CHANGE = frozenset(
     {"budget_s", "patience", "episodes", "environment", "paths", "fingerprint", EARLIER}
 )
-"""What may differ when a run goes on; all else would make it another run."""
+"""Settings that may differ when a run goes on; any other makes it another run."""
 
 
 @contextlib.contextmanager

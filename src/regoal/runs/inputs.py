@@ -84,7 +84,7 @@ def hold_out(tasks: Sequence[Task]) -> tuple[list[Task], list[Task]]:
 
 
 def _held_out(tasks: Sequence[Task], tests: Sequence[Task]) -> str:
-    """What to say about a split, and what it cannot promise."""
+    """Describe a split to the user, and say what it cannot promise."""
     if len(tasks) == 1 and tests[0] is tasks[0]:
         return (
             "there is one problem only: the policy is learnt from it and chosen by it, which says "

@@ -14,7 +14,7 @@ Ending = Literal["episodes", "budget", "patience", "interrupted"]
 
 @dataclass(frozen=True)
 class Progress:
-    """Where a run stands after an episode."""
+    """The progress of a run after an episode."""
 
     episode: int
     episodes: int
@@ -43,7 +43,7 @@ class RunSummary:
     """Of the policy that was kept; None if the run was interrupted before any validation."""
     elapsed_s: float
     signal: int | None = None
-    """What interrupted it."""
+    """The signal that interrupted it."""
 
     @property
     def policy(self) -> Path | None:

@@ -24,7 +24,7 @@ from regoal.runs.advice import advice
 from regoal.runs.description import policy_facts
 from regoal.runs.news import Ending, Progress, RunSummary, Tell
 from regoal.runs.settings import RunSettings
-from regoal.runs.validation import Standing, policy_rounds, validate
+from regoal.runs.validation import Standing, calm, policy_rounds, validate
 from regoal.system.signals import Interrupt
 
 
@@ -49,7 +49,7 @@ class Run:
         self.episodes: list[EpisodeStats] = []
         self.validations: list[Validation] = []
         self.advice: dict[str, str] = {}
-        """What the user was advised, by what it is about; each is said once."""
+        """Advice given so far, by its subject; each is said once."""
 
     def go(self, interrupt: Interrupt) -> RunSummary:
         """Train to the end, or to an interrupt."""
@@ -70,12 +70,13 @@ class Run:
                 ended = "interrupted"
             if ended:
                 return self.summary(ended, signum)
+            self.training.learner.calm = calm(self.config, self.standing.complete)
             stats = next(episodes, None)
             if stats is not None:  # else it was cut, and is undone
                 self.record_episode(stats)
 
     def agree(self, ended: Ending | None, signum: int | None) -> tuple[Ending | None, int | None]:
-        """What the first worker's clock says, and a signal that some worker got.
+        """Agree on the ending by the first worker's clock, and on a signal that some worker got.
 
         Raises `RegoalError` if the workers' weights are not the same any more.
         """
@@ -167,7 +168,7 @@ class Run:
         self.tell(self.progress(stats))
 
     def progress(self, stats: EpisodeStats) -> Progress:
-        """What to show after an episode."""
+        """Summarise the progress after an episode."""
         standing, episodes = self.standing, self.config.episodes
         elapsed = standing.elapsed_s
         left = elapsed / stats.episode * (episodes - stats.episode)

@@ -1,4 +1,4 @@
-"""What a run is asked to do."""
+"""The settings of a run."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,7 +10,7 @@ from regoal.system.threads import MOST_THREADS
 
 @dataclass(frozen=True, kw_only=True)
 class RunSettings:
-    """What a run is asked to do."""
+    """The settings of a run: its inputs, configuration, budget and folder."""
 
     domain: Path
     problems: Path
@@ -23,7 +23,7 @@ class RunSettings:
     preset: str
     """The preset that `config` started from."""
     name: str
-    """What tables call the domain: the benchmark's name, or the name in the PDDL file."""
+    """The domain's name in tables: the benchmark's, or the one in the PDDL file."""
     budget_s: float | None = None
     """Wall-clock seconds of training and validation, of all sittings together; None for no end."""
     resume: bool = False
@@ -36,7 +36,7 @@ class RunSettings:
     """Processes that train together; the numbers depend on it."""
 
     def __str__(self) -> str:
-        """What a training begins with, for the user."""
+        """Summarise the settings in a line for the user."""
         workers = f"{self.workers} workers, each with " if self.workers > 1 else ""
         threads = f"{self.threads} thread{'s' if self.threads > 1 else ''}"
         return f"{self.config.hindsight} hindsight, {self.preset} preset, {workers}{threads}"

@@ -53,7 +53,7 @@ def run_training(settings: RunSettings, tell: Tell) -> RunSummary:
 
 
 def _work(settings: RunSettings, workers: Workers) -> None:
-    """What the workers do that `run_training` starts."""
+    """Train as one of the workers that `run_training` starts."""
     _warn_no_more()
     _train(settings, _read(settings, _silent), _silent, workers)
 

@@ -25,6 +25,8 @@ from regoal.planning.task import Task
 from regoal.records.results import Outcome
 from regoal.records.validation import Validation
 
+CALMEST = 0.01
+"""The smallest factor on the learning rate."""
 FIRST = 0.25
 """The share of the problems that is run before the others, at least."""
 
@@ -122,6 +124,15 @@ def _part_done(
     return ended, solved, None
 
 
+def calm(config: TrainConfig, complete: int) -> float:
+    """The factor on the learning rate after so many complete validations (not in the paper).
+
+    >>> [calm(TrainConfig(settle=0.5), complete) for complete in (0, 1, 2, 10)]
+    [1.0, 0.5, 0.25, 0.01]
+    """
+    return max(config.settle**complete, CALMEST)
+
+
 def policy_rounds(config: TrainConfig) -> int:
     """Rounds of message passing that the policy is executed with."""
     return config.policy_layers or config.layers
@@ -140,6 +151,8 @@ class Standing:
     best: Validation | None = None
     equals: int = 0
     """Policies as good as the best one, itself included."""
+    complete: int = 0
+    """Complete validations so far."""
     idle: int = 0
     """Complete validations in a row that were no better than the best."""
     elapsed_s: float = 0.0
@@ -151,6 +164,7 @@ class Standing:
         Of n equally good policies each is kept with probability 1/n.
         """
         self.validated, self.coverage = validation.episode, validation.coverage
+        self.complete += validation.complete
         better = self.best is None or validation.merit > self.best.merit
         if better:
             self.equals, self.idle = 1, 0
@@ -170,7 +184,7 @@ class Standing:
 
     @classmethod
     def from_json(cls, values: Facts, source: str = "the checkpoint") -> "Standing":
-        """What `to_json` gave. Raises `UsageError`, naming `source`, for something else."""
+        """Read what `to_json` gave. Raises `UsageError`, naming `source`, for anything else."""
         try:
             best = values["best"]
             own = {f.name: values[f.name] for f in fields(cls)}

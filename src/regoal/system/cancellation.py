@@ -15,7 +15,7 @@ T = TypeVar("T")
 
 
 class _Questions(threading.local):
-    """Those of one thread: its work is not ended by what another one is asked."""
+    """The questions of one thread; no thread's work is ended by another's."""
 
     def __init__(self) -> None:
         self.open: list[Callable[[], bool]] = []

@@ -177,7 +177,7 @@ def _neighbours(literals: Sequence[VertexLiteral]) -> list[int]:
 def _one_less(
     literals: Sequence[VertexLiteral], part: _Occurrence, joined: list[int]
 ) -> Iterator[int]:
-    """What is left of a part, still connected, without one literal; interchangeable ones once."""
+    """Yield the connected remains of a part without one literal, equal ones once."""
     twin_of = dict(zip(part.vertices, part.pattern.twins, strict=True))
     tried = set()
     for i in _places(part.literals):

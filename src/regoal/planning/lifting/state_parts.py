@@ -1,4 +1,4 @@
-"""What of a state matters to a goal: its parts in canonical form, and the way back to objects."""
+"""The parts of a state that matter to a goal, in canonical form, and the way back to objects."""
 
 import random
 from collections import defaultdict

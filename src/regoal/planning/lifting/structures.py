@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 Label = tuple[tuple[str, ...], str]
-"""What a vertex stands for: its types, and its name where it may not be renamed (else "")."""
+"""A vertex's types, and its name if it may not be renamed (else "")."""
 
 VertexLiteral = tuple[str, tuple[int, ...], bool]
 """Predicate, vertices, and whether the literal is positive."""
