@@ -9,9 +9,10 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from regoal.learning.trajectory import Trajectory
+from regoal.planning.dead_ends import first_dead_end
 from regoal.planning.goals import Goal
 from regoal.planning.lifting.goal_lifter import GoalLifter
-from regoal.planning.relaxation import Relaxations, first_dead_end
+from regoal.planning.relaxation import Relaxations
 from regoal.planning.task import State, Task
 
 STEPS_INSIDE = 5

@@ -7,9 +7,8 @@ conditions and effects.
 """
 
 import contextlib
-from collections.abc import Callable, Iterable, Sequence, Set
+from collections.abc import Callable, Iterable, Set
 
-from regoal.errors import TooWideError
 from regoal.planning.datalog.grounding import Fact, GroundRule, TooManyRulesError, ground
 from regoal.planning.datalog.rules import write_rules
 from regoal.planning.goals import Atom, Goal
@@ -21,35 +20,6 @@ class Relaxations(dict[Task, "Relaxation"]):
 
     def __missing__(self, task: Task) -> "Relaxation":
         return self.setdefault(task, Relaxation(task))
-
-
-def first_dead_end(states: Sequence[State], goal: Goal, relaxations: Relaxations) -> int | None:
-    """Return the position of the first state of a walk that the relaxation proves dead, or None.
-
-    The goal can be reached from a state if it can be reached from a later one, so binary search
-    finds the position. A last state without applicable actions is dead in any case.
-    """
-    relaxation, last = relaxations[states[0].task], len(states) - 1
-    if relaxation.reaches(states[last], goal):
-        return last if _is_stuck(states[last], goal) else None
-    alive, dead = -1, last
-    while dead - alive > 1:
-        middle = (alive + dead) // 2
-        if relaxation.reaches(states[middle], goal):
-            alive = middle
-        else:
-            dead = middle
-    return dead
-
-
-def _is_stuck(state: State, goal: Goal) -> bool:
-    """Return whether no action is applicable in a state that is not a goal state.
-
-    Returns false if the actions are too many to list.
-    """
-    with contextlib.suppress(TooWideError):
-        return not state.satisfies(goal) and state.task.is_dead_end(state)
-    return False
 
 
 class Relaxation:
