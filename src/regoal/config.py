@@ -78,7 +78,7 @@ class TrainConfig:
     learning_rate: Decay = field(default_factory=lambda: Decay(start=1e-3, end=1e-6, episodes=300))
     """Adam's step size over the episodes."""
     settle: float = 1.0
-    """The factor on the learning rate after each complete validation, down to a hundredth of the
+    """The factor on the learning rate after each complete validation, down to a twentieth of the
     schedule, so that a policy that carries over is not lost again; 1 leaves the schedule alone (not
     in the paper; docs: Deviations)."""
     temperature: Decay = field(default_factory=lambda: Decay(start=1.0, end=0.1, episodes=600))
@@ -183,6 +183,7 @@ LAPTOP = TrainConfig(
     bound_targets=True,
     replay_capacity=5000,
     advantage=0.9,
+    settle=0.5,
     average=0.98,
     validation_noise=5.0,
     patience=3,

@@ -25,7 +25,7 @@ from regoal.planning.task import Task
 from regoal.records.results import Outcome
 from regoal.records.validation import Validation
 
-CALMEST = 0.01
+CALMEST = 0.05
 """The smallest factor on the learning rate."""
 FIRST = 0.25
 """The share of the problems that is run before the others, at least."""
@@ -128,7 +128,7 @@ def calm(config: TrainConfig, complete: int) -> float:
     """The factor on the learning rate after so many complete validations (not in the paper).
 
     >>> [calm(TrainConfig(settle=0.5), complete) for complete in (0, 1, 2, 10)]
-    [1.0, 0.5, 0.25, 0.01]
+    [1.0, 0.5, 0.25, 0.05]
     """
     return max(config.settle**complete, CALMEST)
 
