@@ -117,7 +117,10 @@ def result_line(result: PlanResult) -> str:
     """One attempt in one line: `p007: 34 steps, 0.2 s` or `p008: step limit reached`."""
     if not result.solved:
         return f"{result.problem}: {result.outcome.text}"
-    return f"{result.problem}: {result.plan_length} steps, {result.seconds:.1f} s"
+    short = result.short_length
+    shorter = short is not None and short != result.plan_length
+    length = f"{result.plan_length} steps{f', shortened to {short}' if shorter else ''}"
+    return f"{result.problem}: {length}, {result.seconds:.1f} s"
 
 
 def print_coverage(results: Sequence[PlanResult]) -> None:

@@ -2,8 +2,10 @@
 
 import math
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from tyro.conf import Positional
 
@@ -15,6 +17,10 @@ from regoal.errors import (
 )
 from regoal.system.limits import process_age, supervised
 from regoal.system.threads import free_threads
+
+if TYPE_CHECKING:
+    from regoal.planning.actions import GroundAction
+    from regoal.planning.task import Task
 
 STARTED = time.perf_counter() - process_age()
 """When this process began, on the clock of `time.perf_counter`."""
@@ -43,6 +49,8 @@ class Plan:
     """Most wall-clock time of the whole command, from the start of its process, e.g. 30s, 5m."""
     memory_limit: Memory = math.inf
     """Most memory for data, e.g. 1G."""
+    shorten: bool = True
+    """Take out loops and actions that were not needed, for at most 10 s or half the time left."""
     device: Device = "auto"
 
     def run(self) -> int:
@@ -70,8 +78,9 @@ class Plan:
         if found.actions is None:
             print(f"No plan: {found.reason}.")
             return EXIT_NO_PLAN
-        verdict = write_plan(self.out, task, found.actions)
-        print(f"Plan length: {len(found.actions)} step(s).")
+        actions = self._take_out(task, found.actions) if self.shorten else found.actions
+        verdict = write_plan(self.out, task, actions)
+        print(f"Plan length: {len(actions)} step(s).")
         print(f"Plan cost: {cost_text(verdict.cost)}")
         if found.returns:
             print(f"Steps into states visited before: {found.returns}")
@@ -79,6 +88,22 @@ class Plan:
         print(f"Total time: {time.perf_counter() - STARTED:.2f}s")
         print(f"The plan is valid and written to {self.out}")
         return EXIT_DONE
+
+    def _take_out(
+        self, task: "Task", actions: "Sequence[GroundAction]"
+    ) -> "Sequence[GroundAction]":
+        """Return the plan without useless actions, and print how many there were."""
+        from regoal.planning.shortening.shorten import SECONDS, shorten
+
+        begin = time.perf_counter()
+        left = self.time_limit - (begin - STARTED)
+        found = shorten(task, actions, min(SECONDS, left / 2))
+        seconds = time.perf_counter() - begin
+        count = len(actions) - len(found.actions)
+        print(f"Useless steps taken out: {count} of {len(actions)} in {seconds:.2f}s")
+        if found.note:
+            print(f"There may be more useless steps: {found.note}")
+        return found.actions
 
 
 @dataclass(frozen=True)

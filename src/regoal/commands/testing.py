@@ -61,6 +61,8 @@ class Evaluate:
     results of are not run again."""
     plans: Path | None = None
     """A folder for the plans, one NAME.plan a solved problem."""
+    shorten: bool = True
+    """Take loops and actions that were not needed out of the plans; records keep both lengths."""
     device: Device = "auto"
 
     def run(self) -> int:
@@ -80,6 +82,7 @@ class Evaluate:
             max_steps=self.max_steps,
             time_limit_s=self.time_limit,
             plans=self.plans,
+            shorten=self.shorten,
             alone=math.isfinite(self.memory_limit),
         )
         known = self._known(policy, problems, settings) if self.resume else []

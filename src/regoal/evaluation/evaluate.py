@@ -4,7 +4,7 @@ import hashlib
 import math
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
@@ -18,6 +18,7 @@ from regoal.networks.policy_file import Policy, find_policy, load_policy, policy
 from regoal.planning.actions import GroundAction
 from regoal.planning.matching.library_schema import schema_of
 from regoal.planning.plans import format_plan, validate_plan
+from regoal.planning.shortening.shorten import shorten
 from regoal.planning.task import Task, load_domain, load_task
 from regoal.records.results import Outcome, PlanResult, problem_names
 from regoal.system.files import short_digest, write_text_atomically
@@ -37,6 +38,8 @@ class TestSettings:
     """The most wall-clock seconds for a problem, shared with the other problems of its batch."""
     plans: Path | None = None
     """The folder for a file `NAME.plan` for each solved problem; None writes no plans."""
+    shorten: bool = True
+    """Whether useless actions are taken out of the plans that are written."""
     known: frozenset[str] = frozenset()
     """Names of problems to skip."""
     alone: bool = False
@@ -46,7 +49,7 @@ class TestSettings:
         """Return the first digits of the SHA-256 of everything that a result depends on."""
         # A pipe cannot be read a second time.
         texts = [short_digest(path) if path.is_file() else "" for path in (domain, problem)]
-        limits = (self.layers, self.max_steps, self.time_limit_s)
+        limits = (self.layers, self.max_steps, self.time_limit_s, *["short"] * self.shorten)
         return hashlib.sha256(repr((policy.digest, texts, limits)).encode()).hexdigest()[:16]
 
     def __post_init__(self) -> None:
@@ -107,7 +110,7 @@ def evaluate(
         )
         for task, ended in _report_faults(found, tell, report):
             name = names[task]
-            result = _make_result(task, ended, name, inputs[name], policy, settings.plans)
+            result = _make_result(task, ended, name, inputs[name], policy, settings)
             if result.outcome is Outcome.INVALID_PLAN:
                 report(_make_rejection(task, ended.actions))
             yield result
@@ -252,29 +255,34 @@ def _make_rejection(task: Task, actions: Sequence[GroundAction]) -> RegoalError:
 
 
 def _make_result(
-    task: Task, ended: Ended, name: str, inputs: str, policy: Policy, plans: Path | None
+    task: Task, ended: Ended, name: str, inputs: str, policy: Policy, settings: TestSettings
 ) -> PlanResult:
-    """Validate the plan, write it if it is valid, and make the problem's record."""
-    actions, outcome, cost = ended.actions, ended.outcome, None
-    if outcome is Outcome.SOLVED:
-        verdict = validate_plan(task, actions)
-        outcome = Outcome.SOLVED if verdict.valid else Outcome.INVALID_PLAN
-        cost = verdict.cost
-        if verdict.valid and plans is not None:
-            path = plans / f"{name}.plan"
-            path.parent.mkdir(parents=True, exist_ok=True)
-            write_text_atomically(path, format_plan(actions, verdict.cost, verdict.unit_cost))
-    solved = outcome is Outcome.SOLVED
-    return PlanResult(
+    """Validate the plan, shorten and write it if it is valid, and make the problem's record."""
+    result = PlanResult(
         problem=name,
         domain=task.domain.name,
         method=method_of(policy),
-        outcome=outcome,
-        plan_length=len(actions) if solved else None,
-        plan_cost=cost if solved else None,
+        outcome=Outcome.INVALID_PLAN if ended.outcome is Outcome.SOLVED else ended.outcome,
+        plan_length=None,
+        plan_cost=None,
         seconds=ended.seconds,
-        steps=len(actions),
+        steps=len(ended.actions),
         returns=ended.returns,
         policy=policy.digest,
         inputs=inputs,
     )
+    if ended.outcome is not Outcome.SOLVED:
+        return result
+    plan: Sequence[GroundAction] = ended.actions
+    verdict = validate_plan(task, plan)
+    if not verdict.valid:
+        return result
+    result = replace(result, outcome=Outcome.SOLVED, plan_length=len(plan), plan_cost=verdict.cost)
+    if settings.shorten:
+        plan, verdict, _ = shorten(task, plan)
+        result = replace(result, short_length=len(plan), short_cost=verdict.cost)
+    if settings.plans is not None:
+        path = settings.plans / f"{name}.plan"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_text_atomically(path, format_plan(plan, verdict.cost, verdict.unit_cost))
+    return result

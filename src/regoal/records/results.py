@@ -57,13 +57,18 @@ class PlanResult:
     """`lifted`, `propositional`, `state`, `lama`, or whatever else found the plan."""
     outcome: Outcome
     plan_length: int | None
-    """Actions of a valid plan; none unless solved."""
+    """Actions of a valid plan as it was found, not shortened; none unless solved."""
     plan_cost: float | None
     """Sum of the actions' costs, the plan's length if actions have none; none unless solved."""
     seconds: float
-    """Wall-clock seconds, reading the files aside for policies, all of the planner's for LAMA."""
+    """Wall-clock seconds: of the execution for policies, without reading the files and shortening
+    the plan; all of the planner's for LAMA."""
     steps: int
     """Actions executed, also those of an attempt that failed."""
+    short_length: int | None = None
+    """Actions of the plan without useless ones; none if it was not shortened."""
+    short_cost: float | None = None
+    """Sum of these actions' costs."""
     returns: int = 0
     """Of these, those into states visited before; the paper's testing ends if one is needed."""
     policy: str = ""
@@ -103,6 +108,7 @@ class PlanResult:
             raise ValueError(f"outcome must be one of {sorted(OUTCOMES)}, got {outcome!r}")
         cost = record.get("plan_cost")
         length = record.get("plan_length")
+        short_length, short_cost = record.get("short_length"), record.get("short_cost")
         return cls(
             problem=_text(record, "problem"),
             domain=_text(record, "domain"),
@@ -112,6 +118,8 @@ class PlanResult:
             plan_cost=None if cost is None else _number(record, "plan_cost"),
             seconds=_number(record, "seconds"),
             steps=_count(record, "steps"),
+            short_length=None if short_length is None else _count(record, "short_length"),
+            short_cost=None if short_cost is None else _number(record, "short_cost"),
             returns=_count(record, "returns") if "returns" in record else 0,
             policy=_text(record, "policy") if "policy" in record else "",
             inputs=_text(record, "inputs") if "inputs" in record else "",
