@@ -17,6 +17,7 @@ from regoal.config import LAPTOP, PAPER, Decay, TrainConfig
 from regoal.domains.splits import instances
 from regoal.errors import EXIT_INTERNAL, PddlError, UsageError
 from regoal.evaluation import evaluate as evaluation
+from regoal.evaluation.execution import Execution
 from regoal.planning.plans import Verdict
 from regoal.records.results import Outcome, PlanResult
 from regoal.records.run_record import load_run, read_results
@@ -314,6 +315,49 @@ def test_plan_writes_a_valid_plan(run_folder, lamps, capsys):
     assert "Total time: " in said
     assert out.read_text().endswith("; cost = 3 (unit cost)\n")
     assert regoal("validate", lamps / "domain.pddl", lamps / "p3.pddl", out) == 0
+
+
+@pytest.fixture
+def wasteful(lamps, monkeypatch):
+    """A problem of four lamps of which one is wanted, and a policy that turns it on last."""
+    monkeypatch.setattr(Execution, "_rank", lambda self, applicable, _: iter(applicable[::-1]))
+    for path in lamps.glob("p*.pddl"):
+        path.unlink()
+    (lamps / "p4.pddl").write_text(problem(4, goal="(lit l0)"))
+    return lamps
+
+
+def test_plan_takes_out_what_is_not_needed(run_folder, wasteful, capsys):
+    out = wasteful / "sas_plan"
+    words = ["plan", run_folder, wasteful / "domain.pddl", wasteful / "p4.pddl", "--out", out]
+    assert regoal(*words) == 0
+    said = capsys.readouterr().out
+    assert "Useless steps taken out: 3 of 4 in " in said
+    assert "Plan length: 1 step(s).\nPlan cost: 1\n" in said
+    assert out.read_text() == "(switch l0)\n; cost = 1 (unit cost)\n"
+    assert regoal(*words, "--no-shorten") == 0
+    said = capsys.readouterr().out
+    assert "Plan length: 4 step(s)." in said
+    assert "Useless" not in said
+    assert out.read_text().count("switch") == 4
+
+
+def test_evaluate_records_both_lengths(run_folder, wasteful, capsys):
+    records, plans = wasteful / "results.jsonl", wasteful / "plans"
+    words = ["evaluate", run_folder, "--problems", wasteful, "--out", records, "--plans", plans]
+    assert regoal(*words) == 0
+    [result] = read_results(records)
+    assert (result.plan_length, result.plan_cost, result.steps) == (4, 4.0, 4)
+    assert (result.short_length, result.short_cost) == (1, 1.0)
+    assert (plans / "p4.plan").read_text() == "(switch l0)\n; cost = 1 (unit cost)\n"
+    said = capsys.readouterr().out
+    assert "p4: 4 steps, shortened to 1, " in said
+    assert "Mean length of the shortened plans: 1.0" in said
+    assert regoal(*words, "--no-shorten", "--resume") == 36  # results with other options
+    assert regoal(*words, "--no-shorten") == 0
+    [result] = read_results(records)
+    assert (result.plan_length, result.short_length, result.short_cost) == (4, None, None)
+    assert (plans / "p4.plan").read_text().count("switch") == 4
 
 
 def test_a_plan_for_a_domain_with_other_names(run_folder, lamps, capsys):

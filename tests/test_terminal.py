@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import pytest
 
 from regoal import terminal
@@ -44,6 +46,10 @@ def test_a_line_of_progress():
 def test_a_line_for_a_result():
     assert terminal.result_line(result(Outcome.SOLVED, 34)) == "p07: 34 steps, 0.2 s"
     assert terminal.result_line(result(Outcome.STEP_LIMIT, None)) == "p07: step limit reached"
+    short = replace(result(Outcome.SOLVED, 34), short_length=21)
+    assert terminal.result_line(short) == "p07: 34 steps, shortened to 21, 0.2 s"
+    same = replace(short, short_length=34)
+    assert terminal.result_line(same) == "p07: 34 steps, 0.2 s"
 
 
 def test_elsewhere_than_on_a_terminal_states_are_rare_and_notes_are_kept(capsys):

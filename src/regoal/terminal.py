@@ -125,6 +125,7 @@ def result_line(result: PlanResult) -> str:
 
 def print_coverage(results: Sequence[PlanResult]) -> None:
     """Print the coverage table of one method and how many of the problems are solved."""
+    from regoal.reports.attributes import SHORT_LENGTH
     from regoal.reports.rendering import to_rich
     from regoal.reports.tables import coverage_table, lama_table
 
@@ -134,6 +135,8 @@ def print_coverage(results: Sequence[PlanResult]) -> None:
     out = console()
     out.print(to_rich(lama_table(runs) if method == "lama" else coverage_table(runs)))
     out.print(f"Coverage: {sum(r.solved for r in results)} of {len(results)}")
+    if (mean := SHORT_LENGTH.of(results)) is not None:
+        out.print(f"Mean length of the shortened plans: {SHORT_LENGTH.text(mean)}")
 
 
 def _record(records: Path, result: PlanResult, *, first: bool) -> None:

@@ -46,6 +46,15 @@ def test_json_round_trip(outcome, length, cost, seconds):
     assert PlanResult.from_json(json.loads(json.dumps(result.to_json()))) == result
 
 
+def test_shortened_plans_and_records_from_before_they_existed():
+    short = dataclasses.replace(SOLVED, short_length=4, short_cost=2.5)
+    record = short.to_json()
+    assert PlanResult.from_json(record) == short
+    assert PlanResult.from_json(record | {"short_length": None, "short_cost": None}) == SOLVED
+    del record["short_length"], record["short_cost"]
+    assert PlanResult.from_json(record) == SOLVED
+
+
 def test_keys_of_a_later_version_are_ignored():
     assert PlanResult.from_json(SOLVED.to_json() | {"memory_mib": 12}) == SOLVED
 

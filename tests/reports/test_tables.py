@@ -123,21 +123,21 @@ def test_common_table_compares_only_what_all_solve(tmp_path):
     runs = [run(tmp_path, "lifted", [8, 1, None]), lama(tmp_path, [6, None, 3])]
     table = tables.common_table(runs)
     assert texts(table) == [
-        ["Blocks", "lifted", "1", "8", "8.0", "8.0", "1.00"],
-        ["Blocks", "lama", "1", "6", "6.0", "6.0", "1.00"],
+        ["Blocks", "lifted", "1", "8", "8.0", "8.0", "-", "1.00"],
+        ["Blocks", "lama", "1", "6", "6.0", "6.0", "-", "1.00"],
     ]
     assert bold(table) == [
-        ("Blocks", 6),
+        ("Blocks", 7),
         ("Blocks", 3),
         ("Blocks", 4),
         ("Blocks", 5),
-        ("Blocks", 6),
+        ("Blocks", 7),
     ]
     one = tables.common_table([run(tmp_path, "lifted", [None]), lama(tmp_path, [6])])
-    assert texts(one) == [["Blocks", "lama", "1", "6", "6.0", "6.0", "1.00"]]
+    assert texts(one) == [["Blocks", "lama", "1", "6", "6.0", "6.0", "-", "1.00"]]
     assert tables.common_table([run(tmp_path, "lifted", [None])]).rows == ()
     apart = tables.common_table([run(tmp_path, "lifted", [None, 2]), lama(tmp_path, [6, None])])
-    assert [row[2:] for row in texts(apart)] == [["0", *["-"] * 4]] * 2
+    assert [row[2:] for row in texts(apart)] == [["0", *["-"] * 5]] * 2
 
 
 def test_selection_by_coverage_then_length_then_seed(tmp_path):
@@ -175,3 +175,16 @@ def test_domains_and_methods_stand_in_the_papers_order():
     keys = [("maze10", "novel"), ("maze2", "lama"), ("visitall", "state"), ("blocks-l", "lifted")]
     assert selection.sort_domains(keys) == ["blocks-l", "visitall", "maze2", "maze10"]
     assert selection.sort_methods(keys) == ["lifted", "state", "lama", "novel"]
+
+
+def test_shortened_plans_have_a_column_and_a_note(tmp_path):
+    lifted = run(tmp_path, "lifted", [8, 4])
+    lifted.results[:] = [replace(r, short_length=r.plan_length - 3) for r in lifted.results]
+    table = tables.common_table([lifted, lama(tmp_path, [6, 5])])
+    assert texts(table) == [
+        ["Blocks", "lifted", "2", "12", "6.0", "6.0", "3.0", "1.00"],
+        ["Blocks", "lama", "2", "11", "5.5", "5.5", "-", "1.00"],
+    ]
+    for make in (tables.coverage_table, tables.paper_table):
+        assert tables.LENGTHS_NOTE in make([lifted]).notes
+    assert tables.LENGTHS_NOTE not in tables.coverage_table([run(tmp_path, "lifted", [8])]).notes

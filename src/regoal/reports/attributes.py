@@ -88,7 +88,16 @@ SECONDS = Attribute(
     only_if_solved_by_all=True,
     digits=2,
 )
-ATTRIBUTES = (COVERAGE, TOTAL_LENGTH, MEDIAN_LENGTH, MEAN_LENGTH, SECONDS)
+SHORT_LENGTH = Attribute(
+    "mean length of shortened plans",
+    "Short.",
+    lambda result: result.short_length,
+    fmean,
+    smaller_is_better=True,
+    only_if_solved_by_all=True,
+    digits=1,
+)
+ATTRIBUTES = (COVERAGE, TOTAL_LENGTH, MEDIAN_LENGTH, MEAN_LENGTH, SHORT_LENGTH, SECONDS)
 
 
 def solved_by_all(results: Sequence[Sequence[PlanResult]]) -> list[list[PlanResult]]:

@@ -38,6 +38,9 @@ PAPER_NOTE = (
     "with the paper's. Lengths are of all plans. Mean: over the domains that the paper also has."
 )
 COMPARED = tuple(a for a in ATTRIBUTES if a.only_if_solved_by_all)
+LENGTHS_NOTE = (
+    "Total, median and mean are of the plans as they were executed, before they were shortened."
+)
 SELECTION_NOTE = (
     "Of several seeds, the table shows the one with the best validation coverage, then the "
     "shortest validation plans, then the lowest seed."
@@ -318,6 +321,8 @@ def _collect_notes(runs: Sequence[RunRecord]) -> tuple[str, ...]:
         notes.append(f"The runs differ in {', '.join(unequal)}; their config.json has the values.")
     if others := [str(run.folder) for run in runs if run.of_another_policy]:
         notes.append(f"Tested with another policy than the run has now: {', '.join(others)}.")
+    if any(result.short_length is not None for run in runs for result in run.results):
+        notes.append(LENGTHS_NOTE)
     waiting = sum(1 for run in runs if not run.results)
     if waiting:
         notes.append(f"{waiting} of {len(runs)} runs have no test results yet and are omitted.")

@@ -46,6 +46,7 @@ class Trajectory:
         predicates: Sequence[str],
     ) -> None:
         self._steps = steps
+        self.costs = [step.cost for step in steps]
         self._initial = frozenset(initial)
         self._goal = goal
         self._watched = watched_goal
