@@ -92,7 +92,7 @@ class Plan:
     def _take_out(
         self, task: "Task", actions: "Sequence[GroundAction]"
     ) -> "Sequence[GroundAction]":
-        """Return the plan without useless actions, and print how many there were."""
+        """Return the plan without useless actions, and print how many there were, if any."""
         from regoal.planning.shortening.shorten import SECONDS, shorten
 
         begin = time.perf_counter()
@@ -100,7 +100,8 @@ class Plan:
         found = shorten(task, actions, min(SECONDS, left / 2))
         seconds = time.perf_counter() - begin
         count = len(actions) - len(found.actions)
-        print(f"Useless steps taken out: {count} of {len(actions)} in {seconds:.2f}s")
+        if count:
+            print(f"Useless steps taken out: {count} of {len(actions)} in {seconds:.2f}s")
         if found.note:
             print(f"There may be more useless steps: {found.note}")
         return found.actions
