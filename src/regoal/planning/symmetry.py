@@ -29,6 +29,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from hashlib import blake2b
 from typing import NamedTuple
 
 from regoal.planning.actions import DUMMY_ACTION, GroundAction
@@ -82,7 +83,7 @@ class Representatives:
 
         Yields nothing if the action is not the first of them, so each action is yielded once.
         """
-        if not self._is_first(action):
+        if not self.is_first(action):
             return
         yield action
         images = self._list_images(action.objects, {})
@@ -90,7 +91,7 @@ class Representatives:
         for objects in images:
             yield self.state.task.ground(action.name, objects)
 
-    def _is_first(self, action: GroundAction) -> bool:
+    def is_first(self, action: GroundAction) -> bool:
         """Return whether the objects of each class are its first objects, in order."""
         met: dict[str, int] = defaultdict(int)
         for name in dict.fromkeys(action.objects):
@@ -154,6 +155,26 @@ class Symmetry:
                 if len(members) > staying:
                     self._class.update(dict.fromkeys(members, (number, staying)))
         self._gaps = _Gaps(sorted(self._class))
+        self._numbers: dict[Atom, int] = {}
+
+    def key(self, state: State) -> bytes:
+        """Return 16 bytes that are equal for states which equal each other up to an exchange.
+
+        Such states have equally long plans. Other states have different bytes, as far as a
+        digest of 128 bits can tell. Objects that share an atom with another interchangeable object
+        are not exchanged, so some equal states have different keys. Valid in this process only.
+        """
+        atoms = [(atom, self._gaps[atom]) for atom in state.fluent_atoms]
+        bound = {name for _, gaps in atoms if len(gaps) > 1 for name, _ in gaps}
+        alone: dict[str, list[int]] = {name: [] for name in self._class if name not in bound}
+        others = []
+        for atom, gaps in atoms:
+            if len(gaps) == 1 and gaps[0][0] in alone:
+                alone[gaps[0][0]].append(gaps[0][1])
+            else:
+                others.append(self._numbers.setdefault(atom, len(self._numbers)))
+        classes = sorted((self._class[name][0], sorted(of)) for name, of in alone.items())
+        return blake2b(repr((sorted(others), classes)).encode(), digest_size=16).digest()
 
     @property
     def most_dropped(self) -> int:

@@ -85,6 +85,10 @@ class State:
             return False
         return not any(self.holds(atom) for atom in goal.negative)
 
+    def forget_atoms(self) -> None:
+        """Drop the lists of atoms, which are made again at the next use; saves memory."""
+        self.__dict__.clear()
+
     @cached_property
     def _changeable(self) -> frozenset[Atom]:
         return frozenset(self.fluent_atoms)
