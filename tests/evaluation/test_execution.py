@@ -15,10 +15,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import regoal.domains
-import regoal.evaluation.execution
+import regoal.evaluation.inputs
 from regoal.domains import childsnack, gripper
 from regoal.errors import TooWideError, lacks_memory
-from regoal.evaluation.execution import BYTES_A_NUMBER, Execution, Visited, _Memory, execute
+from regoal.evaluation.execution import BYTES_A_NUMBER, Execution, Memory, Visited, execute
 from regoal.networks.encoder import Encoder
 from regoal.networks.parameters import Layout
 from regoal.networks.relations import relations_of
@@ -353,7 +353,7 @@ def test_states_that_grow_out_of_the_budget_are_split(tasks, relations, policy):
     # The first states of both problems fit into one batch, but some later ones do not.
     encoder, network = Encoder(relations["blocks"]), policy(relations["blocks"], 32, seed=2)
     problems = [tasks["blocks"]["tower"]] * 2
-    memory = _Memory(encoder, 32, 0)
+    memory = Memory(encoder, 32, 0)
     room = 2 * memory.estimate(Execution(problems[0], Visited.EXCLUDED))
     batches = []
 
@@ -427,7 +427,7 @@ def test_representatives_give_the_same_plans(built_in, monkeypatch, name, visite
     for seed in range(12):
         found, nodes = {}, {}
         for share in (0.1, 2):
-            monkeypatch.setattr(regoal.evaluation.execution, "LEAST_DROPPED", share)
+            monkeypatch.setattr(regoal.evaluation.inputs, "LEAST_DROPPED", share)
             network = BySchema(encoder, seed)
             (x,) = execute(network, network, [task], layers=1, max_steps=40, visited=visited)
             found[share], nodes[share] = (x.outcome, plan(x)), network.nodes
@@ -446,7 +446,7 @@ def test_representatives_give_plans_of_equal_length(built_in, monkeypatch, polic
         network = policy(relations, 16, seed=seed).double()
         found = {}
         for share in (0.1, 0.1, 2):
-            monkeypatch.setattr(regoal.evaluation.execution, "LEAST_DROPPED", share)
+            monkeypatch.setattr(regoal.evaluation.inputs, "LEAST_DROPPED", share)
             (x,) = execute(network, encoder, [task], layers=5, max_steps=40)
             found.setdefault(share, []).append((x.outcome, plan(x)))
         first, again = found[0.1]

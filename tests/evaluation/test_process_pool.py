@@ -51,7 +51,16 @@ def solved_by(task, action):
     """The end of an execution with one action."""
     actions = [SimpleNamespace(name=action, objects=())]
     return SimpleNamespace(
-        task=task, outcome=Outcome.SOLVED, actions=actions, returns=0, seconds=0.0, fault=None
+        task=task,
+        outcome=Outcome.SOLVED,
+        actions=actions,
+        returns=0,
+        seconds=0.0,
+        fault=None,
+        found_by="greedy",
+        steps=1,
+        evaluations=1,
+        expansions=0,
     )
 
 

@@ -55,6 +55,15 @@ def test_shortened_plans_and_records_from_before_they_existed():
     assert PlanResult.from_json(record) == SOLVED
 
 
+def test_records_of_before_search_are_read():
+    old = SOLVED.to_json()
+    for key in ("found_by", "evaluations", "expansions"):
+        del old[key]
+    assert PlanResult.from_json(old) == SOLVED
+    found = dataclasses.replace(SOLVED, found_by="search", evaluations=7, expansions=9)
+    assert PlanResult.from_json(found.to_json()) == found
+
+
 def test_keys_of_a_later_version_are_ignored():
     assert PlanResult.from_json(SOLVED.to_json() | {"memory_mib": 12}) == SOLVED
 
@@ -62,7 +71,7 @@ def test_keys_of_a_later_version_are_ignored():
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"outcome": "unsolvable"}, "outcome must be one of"),
+        ({"outcome": "impossible"}, "outcome must be one of"),
         ({"outcome": {}}, "outcome must be one of"),
         ({"steps": float("inf")}, "steps must be a whole number"),
         ({"seconds": 10**400}, "seconds must be at most"),

@@ -7,20 +7,17 @@ import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
-from heapq import merge
-from itertools import groupby
+from typing import Protocol
 
 import numpy as np
-import torch
-from torch import Tensor
 
 from regoal.errors import RegoalError, TooWideError, lacks_memory
+from regoal.evaluation.inputs import Inputs, QValues, StateInput
 from regoal.networks.batch import Input
 from regoal.networks.encoder import Encoder
 from regoal.networks.q_network import QNetwork
 from regoal.planning.actions import DUMMY_ACTION, GroundAction
-from regoal.planning.symmetry import Representatives, Symmetry, is_plain
+from regoal.planning.goals import Goal
 from regoal.planning.task import State, Task
 from regoal.records.results import Outcome
 from regoal.system.cancellation import StoppedError, stopping
@@ -33,9 +30,6 @@ BYTES_A_NUMBER = 20
 
 The network's plain definition needs 16 (15.2 to 15.6 were measured), and the kernel less. The rest
 is for the index lists."""
-
-LEAST_DROPPED = 0.1
-"""Objects are left out of the input only if they are at least this share of all objects."""
 
 log = logging.getLogger(__name__)
 
@@ -61,9 +55,15 @@ class Execution:
     time_limit_s: float = math.inf
     noise: float = 0.0
     """Standard deviation of noise added to every Q-value; it is drawn in each step."""
+    goal: Goal | None = None
+    """What to reach; None for the task's goal."""
+    start: State | None = None
+    """Where to begin; None for the task's initial state."""
     state: State = field(init=False)
     visits: Counter[State] = field(init=False)
     actions: list[GroundAction] = field(default_factory=list)
+    evaluations: int = 0
+    """States that the network has rated."""
     closed: set[State] = field(init=False, default_factory=set)
     """Visited states from which no action leads to a new state."""
     outcome: Outcome | None = None
@@ -73,21 +73,40 @@ class Execution:
     started: float = field(default_factory=time.perf_counter)
     seconds: float = 0.0
     """Wall-clock seconds from its start to its end, which all problems of a batch share."""
-    _input: Input | None = field(default=None, init=False, repr=False, compare=False)
+    _input: StateInput | None = field(default=None, init=False, repr=False, compare=False)
     """The network's input for the present state; None until it is needed."""
-    _representatives: Representatives | None = field(
-        default=None, init=False, repr=False, compare=False
-    )
-    """The representatives in the input; None if the input has the whole state."""
 
     def __post_init__(self) -> None:
-        self.state = self.task.initial_state
+        self.state = self.task.initial_state if self.start is None else self.start
+        self._goal = self.task.goal if self.goal is None else self.goal
+        self._inputs = Inputs(self.task, self._goal)
         self.visits = Counter([self.state])
         self._rng = np.random.default_rng(
             self.task.salt
         )  # it does not depend on the order of the tasks
-        if self.state.satisfies(self.task.goal):
+        if self.state.satisfies(self._goal):
             self.end(Outcome.SOLVED)
+
+    @property
+    def has_seen_all(self) -> bool:
+        """Whether every state that can be reached was visited, so that there is no plan."""
+        ended = self.outcome is Outcome.DEAD_END and self.visited is Visited.LAST
+        return ended and len(self.closed) == len(self.visits)
+
+    @property
+    def found_by(self) -> str:
+        """The name of this means in records if it has found a plan, else empty."""
+        return "greedy" if self.outcome is Outcome.SOLVED else ""
+
+    @property
+    def steps(self) -> int:
+        """Count the actions."""
+        return len(self.actions)
+
+    @property
+    def expansions(self) -> int:
+        """Count the successors that a search has made: none."""
+        return 0
 
     @property
     def returns(self) -> int:
@@ -101,7 +120,7 @@ class Execution:
     def end(self, outcome: Outcome) -> None:
         """End the execution with this outcome, and drop what only further steps need."""
         self.outcome = outcome
-        self._input = self._representatives = None
+        self._input = None
         self.seconds = self.elapsed()
 
     def prepare(self, encoder: Encoder, stop: Callable[[], bool]) -> None:
@@ -124,46 +143,21 @@ class Execution:
             self.end(Outcome.MEMORY_LIMIT)
 
     def input(self, encoder: Encoder) -> Input:
-        """Encode the state and the goal for the network; done once for each state.
-
-        If many objects are interchangeable, the input has only representatives of them and the
-        actions over these. Nothing is lost by this, see `regoal.planning.symmetry`.
-        """
+        """Encode the state and the goal for the network; done once for each state."""
         if self._input is None:
-            self._representatives = found = self._find_representatives()
-            goal = self.task.goal
-            self._input = (
-                encoder.input(self.state, goal)
-                if found is None
-                else encoder.input_over(found, goal)
-            )
-        return self._input
+            self._input = self._inputs.of(self.state, encoder)
+        return self._input.input
 
-    @cached_property
-    def _symmetry(self) -> Symmetry | None:
-        if not is_plain(self.task.domain.text.content):
-            return None
-        return Symmetry(self.task, self.task.goal)
-
-    def _find_representatives(self) -> Representatives | None:
-        """Find representatives; None if they leave out too few objects to be worth the work."""
-        least = max(1, LEAST_DROPPED * len(self.task.objects))
-        if self._symmetry is None or self._symmetry.most_dropped < least:
-            return None
-        found = self._symmetry.representatives(self.state)
-        return found if found.dropped >= least else None
-
-    def step(self, applicable: Sequence[GroundAction], q_values: Tensor, max_steps: int) -> None:
+    def step(self, q_values: QValues, max_steps: int) -> None:
         """Take the action with the highest Q-value among those that `visited` allows.
 
-        `applicable` are the input's actions. An action over representatives stands for all actions
-        that are equal to it.
+        The values are those of the input's actions. An action over representatives stands for all
+        actions that are equal to it.
         """
+        self.evaluations += 1
         if self.noise:
-            q_values = q_values + self.noise * torch.from_numpy(
-                self._rng.normal(size=len(q_values))
-            )
-        chosen = self._choose(applicable, q_values)
+            q_values = q_values + self.noise * self._rng.normal(size=len(q_values))
+        chosen = self._choose(q_values)
         if chosen is None:
             self.end(Outcome.DEAD_END)
             return
@@ -171,19 +165,18 @@ class Execution:
         self._input = None
         self.actions.append(action)
         self.visits[self.state] += 1
-        if self.state.satisfies(self.task.goal):
+        if self.state.satisfies(self._goal):
             self.end(Outcome.SOLVED)
         elif self.visits[self.state] > 1 and self.visited is Visited.ALLOWED:
             self.end(Outcome.DEAD_END)
         elif len(self.actions) >= max_steps:
             self.end(Outcome.STEP_LIMIT)
 
-    def _choose(
-        self, applicable: Sequence[GroundAction], q_values: Tensor
-    ) -> tuple[GroundAction, State] | None:
+    def _choose(self, q_values: QValues) -> tuple[GroundAction, State] | None:
         """Choose an action and its successor; None if the execution must end."""
         seen: list[tuple[GroundAction, State]] = []
-        for action in self._rank(applicable, q_values):
+        assert self._input is not None
+        for action in self._input.rank(q_values):
             if action is DUMMY_ACTION:
                 continue
             successor = self.task.successor(self.state, action)
@@ -195,18 +188,16 @@ class Execution:
             return None  # with `LAST`, every reachable state has been visited: there is no plan
         return min(seen, key=lambda way: self.visits[way[1]], default=None)
 
-    def _rank(self, applicable: Sequence[GroundAction], q_values: Tensor) -> Iterator[GroundAction]:
-        """Yield all applicable actions, best first; for equal values, in the order of actions."""
-        order = np.argsort(-q_values.numpy(), kind="stable")
-        if self._representatives is None:
-            yield from (applicable[i] for i in order)
-            return
-        for _, equal in groupby(order, q_values.numpy().__getitem__):
-            yield from merge(*(self._representatives.equal_actions(applicable[i]) for i in equal))
+
+class Rated(Protocol):
+    """Has an input that the network rates."""
+
+    def input(self, encoder: Encoder) -> Input:
+        """Return the input, made at the first call."""
 
 
 @dataclass
-class _Memory:
+class Memory:
     """The limit of a batch's memory, and estimates of what states need."""
 
     encoder: Encoder
@@ -215,17 +206,17 @@ class _Memory:
     """The most bytes in a batch."""
     warned: bool = False
 
-    def estimate(self, execution: Execution) -> int:
+    def estimate(self, execution: Rated) -> int:
         """Estimate the bytes that a state adds to a batch."""
         x, goal = execution.input(self.encoder)
         arguments = sum(map(len, (x.fixed.args, x.changing.args, goal.args)))
         return BYTES_A_NUMBER * self.embedding_size * (x.nodes + arguments)
 
-    def estimate_batch(self, active: Sequence[Execution]) -> int:
+    def estimate_batch(self, active: Sequence[Rated]) -> int:
         """Estimate the bytes of a batch."""
         return sum(map(self.estimate, active))
 
-    def split(self, active: Sequence[Execution]) -> Iterator[Sequence[Execution]]:
+    def split(self, active: Sequence[Rated]) -> Iterator[Sequence[Rated]]:
         """Split into runs that fit, each of at least one, as states grow and shrink."""
         start, used = 0, 0
         for i, x in enumerate(active):
@@ -236,7 +227,7 @@ class _Memory:
             used += needed
         yield active[start:]
 
-    def halve(self, part: Sequence[Execution]) -> None:
+    def halve(self, part: Sequence[Rated]) -> None:
         """Limit batches to half the size of this one, which did not fit; warns the first time."""
         self.limit = min(self.limit, self.estimate_batch(part)) // 2
         if not self.warned:
@@ -271,19 +262,19 @@ def execute(  # noqa: PLR0913 - all but three are keywords
     """
     largest = sorted(tasks, key=lambda task: -len(task.objects))
     waiting = deque(Execution(task, visited, time_limit_s, noise) for task in largest)
-    memory = _Memory(encoder, network.layout.size, batch_bytes)
+    memory = Memory(encoder, network.layout.size, batch_bytes)
     active: list[Execution] = []
     while waiting or active:
         yield from _yield_and_forget(_start_waiting(waiting, active, memory, stop), encoder)
         if not active or stop():
             return
         for execution, q in zip(
-            active, _compute_q_values(network, active, layers, memory), strict=True
+            active, compute_q_values(network, active, layers, memory), strict=True
         ):
             if q is None:
                 execution.end(Outcome.MEMORY_LIMIT)
                 continue
-            execution.step(execution.input(encoder)[0].actions, q, max_steps)
+            execution.step(q, max_steps)
             if execution.outcome is None and execution.elapsed() > time_limit_s:
                 execution.end(Outcome.TIME_LIMIT)
             if execution.outcome is None:
@@ -302,7 +293,7 @@ def _yield_and_forget(ended: Iterable[Execution], encoder: Encoder) -> Iterator[
 def _start_waiting(
     waiting: deque[Execution],
     active: list[Execution],
-    memory: _Memory,
+    memory: Memory,
     stop: Callable[[], bool],
 ) -> Iterator[Execution]:
     """Move tasks from waiting to active while they fit; yield those that end without a step."""
@@ -327,17 +318,17 @@ def _start_waiting(
             yield execution
 
 
-def _compute_q_values(
-    network: QNetwork, active: Sequence[Execution], layers: int, memory: _Memory
-) -> list[Tensor | None]:
-    """Compute Q-values of each problem's actions; None for a problem that does not fit alone."""
-    found: list[Tensor | None] = []
+def compute_q_values(
+    network: QNetwork, active: Sequence[Rated], layers: int, memory: Memory
+) -> list[QValues | None]:
+    """Compute Q-values of each input's actions; None for an input that does not fit alone."""
+    found: list[QValues | None] = []
     parts = list(reversed(list(memory.split(active))))
     while parts:
         part = parts.pop()
         try:
             batch = memory.encoder.join([x.input(memory.encoder) for x in part])
-            found += network.q_values(batch, layers)
+            found += [q.numpy() for q in network.q_values(batch, layers)]
             continue
         except (MemoryError, RuntimeError) as error:
             if not lacks_memory(error):

@@ -19,7 +19,6 @@ from multiprocessing.process import BaseProcess
 from typing import NamedTuple, Protocol
 
 from regoal.errors import RegoalError
-from regoal.evaluation.execution import Execution
 from regoal.networks.kernels.cpu import kernel as cpu_kernel
 from regoal.networks.q_network import QNetwork
 from regoal.planning.actions import GroundAction
@@ -35,10 +34,54 @@ Part = dict[Task, int]
 """The tasks of one process, the largest first, each with its number among all."""
 
 
-class Run(Protocol):
-    """`execute` with everything said but the tasks and when to stop."""
+class Tried(Protocol):
+    """An execution, or an attempt by several means, that has ended."""
 
-    def __call__(self, tasks: Sequence[Task], *, stop: Callable[[], bool]) -> Iterator[Execution]:
+    @property
+    def task(self) -> Task:
+        """The task that was tried."""
+
+    @property
+    def outcome(self) -> Outcome | None:
+        """How it ended."""
+
+    @property
+    def actions(self) -> Sequence[GroundAction]:
+        """The plan, or what was executed without reaching the goal."""
+
+    @property
+    def found_by(self) -> str:
+        """The means that found the plan; empty without one."""
+
+    @property
+    def returns(self) -> int:
+        """Actions into states that had been visited."""
+
+    @property
+    def steps(self) -> int:
+        """Actions that were executed."""
+
+    @property
+    def evaluations(self) -> int:
+        """States that the network has rated."""
+
+    @property
+    def expansions(self) -> int:
+        """Successors that search has made."""
+
+    @property
+    def seconds(self) -> float:
+        """Wall-clock seconds from its start to its end."""
+
+    @property
+    def fault(self) -> RegoalError | None:
+        """The fault in the problem itself, if that ended it."""
+
+
+class Run(Protocol):
+    """`execute` or `Means.attempt` with everything said but the tasks and when to stop."""
+
+    def __call__(self, tasks: Sequence[Task], *, stop: Callable[[], bool]) -> Iterator[Tried]:
         """Each task as it ends."""
 
 
@@ -53,6 +96,14 @@ class Ended(NamedTuple):
     """Wall-clock seconds from its start to its end; tasks of one batch share them."""
     fault: RegoalError | None
     """The fault in the problem itself, if that ended it."""
+    found_by: str
+    """The means that found the plan; empty without one."""
+    steps: int
+    """Actions that were executed."""
+    evaluations: int
+    """States that the network has rated."""
+    expansions: int
+    """Successors that search has made."""
 
 
 def most_processes(network: QNetwork) -> int:
@@ -195,8 +246,8 @@ def _execute(
     run: Run, tasks: Sequence[Task], stop: Callable[[], bool]
 ) -> Iterator[tuple[Task, Ended]]:
     """Run every task in this process, and yield each result."""
-    for execution in run(tasks, stop=stop):
-        yield execution.task, _describe_end(execution)
+    for tried in run(tasks, stop=stop):
+        yield tried.task, describe_end(tried)
 
 
 def _forget_after_use(found: Iterator[tuple[Task, Ended]]) -> Iterator[tuple[Task, Ended]]:
@@ -209,12 +260,16 @@ def _forget_after_use(found: Iterator[tuple[Task, Ended]]) -> Iterator[tuple[Tas
         task.forget_states()
 
 
-def _describe_end(execution: Execution) -> Ended:
+def describe_end(tried: Tried) -> Ended:
     """Return how a task ended, with actions that a pipe can carry."""
     return Ended(
-        execution.outcome or Outcome.ERROR,
-        [GroundAction(action.name, action.objects) for action in execution.actions],
-        execution.returns,
-        execution.seconds,
-        execution.fault,
+        outcome=tried.outcome or Outcome.ERROR,
+        actions=[GroundAction(action.name, action.objects) for action in tried.actions],
+        returns=tried.returns,
+        seconds=tried.seconds,
+        fault=tried.fault,
+        found_by=tried.found_by,
+        steps=tried.steps,
+        evaluations=tried.evaluations,
+        expansions=tried.expansions,
     )

@@ -21,6 +21,7 @@ class Outcome(enum.Enum):
     STEP_LIMIT = ("step limit reached", True)
     DEAD_END = ("no action leads on", True)
     NO_PLAN = ("search ended without a plan", True)
+    UNSOLVABLE = ("proven to have no plan", True)
     TIME_LIMIT = ("time limit reached", True)
     MEMORY_LIMIT = ("memory limit reached", True)
     INVALID_PLAN = ("validator rejected the plan", False)
@@ -71,6 +72,12 @@ class PlanResult:
     """Sum of these actions' costs."""
     returns: int = 0
     """Of these, those into states visited before; the paper's testing ends if one is needed."""
+    found_by: str = ""
+    """How the plan came: `greedy`, `commitment` or `search`; empty if unknown or without a plan."""
+    evaluations: int = 0
+    """States that the network has rated, each as often as it was; 0 in older records."""
+    expansions: int = 0
+    """Successors that search has made, one for each open action that it took."""
     policy: str = ""
     """The beginning of the policy file's SHA-256; empty if no policy was run."""
     inputs: str = ""
@@ -121,6 +128,9 @@ class PlanResult:
             short_length=None if short_length is None else _count(record, "short_length"),
             short_cost=None if short_cost is None else _number(record, "short_cost"),
             returns=_count(record, "returns") if "returns" in record else 0,
+            found_by=_text(record, "found_by") if "found_by" in record else "",
+            evaluations=_count(record, "evaluations") if "evaluations" in record else 0,
+            expansions=_count(record, "expansions") if "expansions" in record else 0,
             policy=_text(record, "policy") if "policy" in record else "",
             inputs=_text(record, "inputs") if "inputs" in record else "",
         )
