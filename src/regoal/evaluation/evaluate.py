@@ -9,8 +9,15 @@ from functools import partial
 from pathlib import Path
 
 from regoal.errors import RegoalError, TooWideError, UsageError
+from regoal.evaluation.attempts import Attempt, Means
 from regoal.evaluation.execution import Execution, Visited, execute
-from regoal.evaluation.process_pool import Ended, execute_side_by_side, most_processes
+from regoal.evaluation.process_pool import (
+    Ended,
+    describe_end,
+    execute_side_by_side,
+    most_processes,
+)
+from regoal.evaluation.search import MOST_EXPANSIONS
 from regoal.networks.device import device_called
 from regoal.networks.encoder import Encoder
 from regoal.networks.kernels.cpu import kernel as cpu_kernel
@@ -36,6 +43,11 @@ class TestSettings:
     """The most actions for a problem."""
     time_limit_s: float = math.inf
     """The most wall-clock seconds for a problem, shared with the other problems of its batch."""
+    search: bool = False
+    """Whether commitment and search follow if greedy execution finds no plan; one problem at a
+    time then, and `max_steps` limits greedy execution and commitment each."""
+    max_expansions: int = MOST_EXPANSIONS
+    """The most successors that search makes for a problem."""
     plans: Path | None = None
     """The folder for a file `NAME.plan` for each solved problem; None writes no plans."""
     shorten: bool = True
@@ -49,8 +61,10 @@ class TestSettings:
         """Return the first digits of the SHA-256 of everything that a result depends on."""
         # A pipe cannot be read a second time.
         texts = [short_digest(path) if path.is_file() else "" for path in (domain, problem)]
-        limits = (self.layers, self.max_steps, self.time_limit_s, *["short"] * self.shorten)
-        return hashlib.sha256(repr((policy.digest, texts, limits)).encode()).hexdigest()[:16]
+        limits: list[float | str] = [self.layers, self.max_steps, self.time_limit_s]
+        limits += [self.max_expansions] if self.search else []
+        limits += ["short"] if self.shorten else []
+        return hashlib.sha256(repr((policy.digest, texts, tuple(limits))).encode()).hexdigest()[:16]
 
     def __post_init__(self) -> None:
         for name in ("layers", "max_steps"):
@@ -104,7 +118,7 @@ def evaluate(
         for note in unread_goals(encoder, list(names)):
             tell(note)
         found = execute_side_by_side(
-            partial(_execute_all, policy, encoder, settings),
+            partial(_try_all, policy, encoder, settings),
             list(names),
             processes=1 if settings.alone else most_processes(policy.network),
         )
@@ -114,6 +128,19 @@ def evaluate(
             if result.outcome is Outcome.INVALID_PLAN:
                 report(_make_rejection(task, ended.actions))
             yield result
+
+
+@dataclass(frozen=True)
+class Solution:
+    """The result of one attempt at one task."""
+
+    outcome: Outcome
+    actions: Sequence[GroundAction] | None
+    """The plan; None if none was found."""
+    reason: str
+    """Why no plan was found, for the user; else empty."""
+    ended: Ended | None = None
+    """How the attempt went; None if no action was needed to see that there is no plan."""
 
 
 def _group_by_domain(
@@ -128,37 +155,28 @@ def _group_by_domain(
     return found
 
 
-@dataclass(frozen=True)
-class Attempt:
-    """The result of one attempt at one task."""
-
-    actions: Sequence[GroundAction] | None
-    """The plan; None if none was found."""
-    reason: str
-    """Why no plan was found, for the user; else empty."""
-    seconds: float
-    """Wall-clock seconds of the execution."""
-    returns: int = 0
-    """Actions into states that had been visited before."""
-
-
-def solve(policy: Policy, encoder: Encoder, task: Task, settings: TestSettings) -> Attempt:
+def solve(policy: Policy, encoder: Encoder, task: Task, settings: TestSettings) -> Solution:
     """Run the policy on one task until it is solved or cannot go on; no plan is written.
 
-    Raises `MemoryError` if the task does not fit into memory. Raises `TooWideError` if a state has
-    too many actions, and `PddlError` if the cost of an action is missing.
+    Raises `TooWideError` if a state has too many actions, and `PddlError` if the cost of an action
+    is missing.
     """
     if impossible := impossible_goals(task):
         what = " ".join(impossible[:3]) + (" and others" if impossible[3:] else "")
-        return Attempt(None, f"the goal asks for {what}, which no action brings about", 0.0)
-    [execution] = _execute_all(policy, encoder, settings, [task], stop=lambda: False)
-    if execution.fault is not None:
-        raise execution.fault
-    if execution.outcome is Outcome.MEMORY_LIMIT:
-        raise MemoryError
-    if execution.outcome is Outcome.SOLVED:
-        return Attempt(execution.actions, "", execution.seconds, execution.returns)
-    return Attempt(None, _explain_failure(execution), execution.seconds)
+        return Solution(
+            Outcome.UNSOLVABLE, None, f"the goal asks for {what}, which no action brings about"
+        )
+    [tried] = _try_all(policy, encoder, settings, [task], stop=lambda: False)
+    ended = describe_end(tried)
+    if ended.fault is not None:
+        raise ended.fault
+    solved = ended.outcome is Outcome.SOLVED
+    return Solution(
+        ended.outcome,
+        ended.actions if solved else None,
+        "" if solved else _explain_failure(tried),
+        ended,
+    )
 
 
 def unread_goals(encoder: Encoder, tasks: Sequence[Task]) -> list[str]:
@@ -169,15 +187,27 @@ def unread_goals(encoder: Encoder, tasks: Sequence[Task]) -> list[str]:
     return [f"the policy was trained without goals on {', '.join(names)}, and ignores them"]
 
 
-def _execute_all(
+def _try_all(
     policy: Policy,
     encoder: Encoder,
     settings: TestSettings,
     tasks: Sequence[Task],
     *,
     stop: Callable[[], bool],
-) -> Iterator[Execution]:
-    return execute(
+) -> Iterator[Execution | Attempt]:
+    """Try every task, greedily or by all means, and yield each as it ends."""
+    if settings.search:
+        means = Means(
+            network=policy.network,
+            encoder=encoder,
+            layers=settings.layers,
+            max_steps=settings.max_steps,
+            max_expansions=settings.max_expansions,
+            time_limit_s=settings.time_limit_s,
+        )
+        yield from means.attempt(tasks, stop=stop)
+        return
+    yield from execute(
         policy.network,
         encoder,
         tasks,
@@ -203,14 +233,16 @@ def _report_faults(
         yield task, ended
 
 
-def _explain_failure(execution: Execution) -> str:
-    """Say why an execution found no plan."""
-    steps = f"after {len(execution.actions)} step(s)"
-    if execution.outcome is Outcome.STEP_LIMIT:
-        return f"{steps}, the most that are allowed, the goal is not reached"
-    if execution.task.is_dead_end(execution.state):
+def _explain_failure(tried: Execution | Attempt) -> str:
+    """Say why an attempt found no plan."""
+    if isinstance(tried, Attempt):
+        return tried.explain()
+    steps = f"after {tried.steps} step(s)"
+    if tried.has_seen_all:
+        return f"{steps} every state that can be reached has been visited"
+    if tried.outcome is Outcome.DEAD_END:
         return f"{steps} no action is applicable"
-    return f"{steps} every state that can be reached has been visited"
+    return f"{steps} the goal is not reached ({tried.outcome.text if tried.outcome else 'stopped'})"
 
 
 def impossible_goals(task: Task) -> list[str]:
@@ -266,8 +298,10 @@ def _make_result(
         plan_length=None,
         plan_cost=None,
         seconds=ended.seconds,
-        steps=len(ended.actions),
+        steps=ended.steps,
         returns=ended.returns,
+        evaluations=ended.evaluations,
+        expansions=ended.expansions,
         policy=policy.digest,
         inputs=inputs,
     )
@@ -277,7 +311,13 @@ def _make_result(
     verdict = validate_plan(task, plan)
     if not verdict.valid:
         return result
-    result = replace(result, outcome=Outcome.SOLVED, plan_length=len(plan), plan_cost=verdict.cost)
+    result = replace(
+        result,
+        outcome=Outcome.SOLVED,
+        plan_length=len(plan),
+        plan_cost=verdict.cost,
+        found_by=ended.found_by,
+    )
     if settings.shorten:
         plan, verdict, _ = shorten(task, plan)
         result = replace(result, short_length=len(plan), short_cost=verdict.cost)

@@ -1,5 +1,6 @@
 """Limits on wall-clock time and memory, kept even if compiled code does not return."""
 
+import contextlib
 import math
 import os
 import resource
@@ -57,6 +58,25 @@ def limit_data(limit: int) -> None:
     _, hard = resource.getrlimit(resource.RLIMIT_DATA)
     limit = limit if hard == resource.RLIM_INFINITY else min(limit, hard)
     resource.setrlimit(resource.RLIMIT_DATA, (limit, hard))
+
+
+SPARE_SHARE = 0.1
+"""Memory is short if less than this share of the limit is left."""
+
+
+def memory_is_short() -> bool:
+    """Return whether this process has nearly used up its limit; false if there is none (no Linux).
+
+    Compiled code may end the process if memory runs out, so long work asks before.
+    """
+    limit, _ = resource.getrlimit(resource.RLIMIT_DATA)
+    if limit == resource.RLIM_INFINITY:
+        return False
+    with contextlib.suppress(OSError, ValueError), open("/proc/self/status", "rb") as stream:
+        for line in stream:
+            if line.startswith(b"VmData:"):
+                return int(line.split()[1]) * 1024 > (1 - SPARE_SHARE) * limit
+    return False
 
 
 def _watch(child: int, deadline: float, *, memory_is_limited: bool) -> int:
