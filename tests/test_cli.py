@@ -312,6 +312,7 @@ def test_plan_writes_a_valid_plan(run_folder, lamps, capsys):
     said = capsys.readouterr().out
     assert code == 0
     assert "Plan length: 3 step(s).\nPlan cost: 3\n" in said
+    assert "Found by: greedy\nEvaluated 3 state(s).\n" in said
     assert "Total time: " in said
     assert out.read_text().endswith("; cost = 3 (unit cost)\n")
     assert regoal("validate", lamps / "domain.pddl", lamps / "p3.pddl", out) == 0
@@ -373,21 +374,32 @@ def test_a_plan_for_a_domain_with_other_names(run_folder, lamps, capsys):
 
 
 @pytest.mark.parametrize(
-    ("goal", "options", "told"),
+    ("goal", "options", "code", "told"),
     [
-        (None, ["--max-steps", "1"], "No plan: after 1 step(s), the most that are allowed"),
-        ("(dark l0) (lit l0)", [], "No plan: after 2 step(s) no action is applicable."),
-        ("(lit l0) (broken l1)", [], "No plan: the goal asks for (broken l1), which no action"),
+        (
+            None,
+            ["--max-steps", "1", "--no-search"],
+            12,
+            "No plan: after 1 step(s) the goal is not reached (step limit reached).",
+        ),
+        (
+            "(dark l0) (lit l0)",
+            ["--no-search"],
+            12,
+            "No plan: after 2 step(s) no action is applicable.",
+        ),
+        ("(dark l0) (lit l0)", [], 11, "No plan: the search has seen every state from which"),
+        ("(lit l0) (broken l1)", [], 11, "No plan: the goal asks for (broken l1), which no action"),
     ],
 )
 def test_without_a_plan_there_is_no_file_and_a_reason(
-    goal, options, told, run_folder, lamps, capsys
+    goal, options, code, told, run_folder, lamps, capsys
 ):
     (lamps / "p.pddl").write_text(problem(2, goal))
     out = lamps / "plan"
     out.write_text("(switch l0)\n")  # of an earlier call, for another problem
     words = ["plan", run_folder, lamps / "domain.pddl", lamps / "p.pddl", "--out", out]
-    assert regoal(*words, *options) == 12
+    assert regoal(*words, *options) == code
     assert told in capsys.readouterr().out
     assert not out.exists()
 

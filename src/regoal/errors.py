@@ -6,6 +6,7 @@ raise; only `cli.py` turns an exception into an exit.
 
 EXIT_DONE = 0
 EXIT_INVALID_PLAN = 1
+EXIT_UNSOLVABLE = 11
 EXIT_NO_PLAN = 12
 EXIT_MEMORY = 22
 EXIT_TIME = 23

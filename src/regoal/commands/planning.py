@@ -13,8 +13,12 @@ from regoal.commands.arguments import Device, Duration, Memory
 from regoal.errors import (
     EXIT_DONE,
     EXIT_INVALID_PLAN,
+    EXIT_MEMORY,
     EXIT_NO_PLAN,
+    EXIT_TIME,
+    EXIT_UNSOLVABLE,
 )
+from regoal.records.results import Outcome
 from regoal.system.limits import process_age, supervised
 from regoal.system.threads import free_threads
 
@@ -24,13 +28,23 @@ if TYPE_CHECKING:
 
 STARTED = time.perf_counter() - process_age()
 """When this process began, on the clock of `time.perf_counter`."""
+SPARE_SHARE = 0.05
+"""The share of the time limit that is kept for checking and writing the plan."""
+EXIT_CODES = {
+    Outcome.UNSOLVABLE: EXIT_UNSOLVABLE,
+    Outcome.MEMORY_LIMIT: EXIT_MEMORY,
+    Outcome.TIME_LIMIT: EXIT_TIME,
+}
+"""The exit code for each way to end without a plan; `EXIT_NO_PLAN` for others."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
     """Find a plan with a policy. It is validated before it is written; without one no file is.
 
-    It takes the best action into a new state; if there is none, into the one visited least.
+    Greedy execution comes first: the best action into a new state; if there is none, into the one
+    visited least. If it finds no plan, the policy is committed to one goal literal after another.
+    If that finds none, best-first search guided by the policy follows.
     """
 
     policy: Positional[str]
@@ -44,7 +58,9 @@ class Plan:
     layers: int | None = None
     """Rounds of message passing; as many as in training unless given."""
     max_steps: int = 1000
-    """Most actions."""
+    """Most actions of greedy execution, and of commitment."""
+    search: bool = True
+    """Whether commitment and search follow greedy execution."""
     time_limit: Duration = math.inf
     """Most wall-clock time of the whole command, from the start of its process, e.g. 30s, 5m."""
     memory_limit: Memory = math.inf
@@ -73,18 +89,26 @@ class Plan:
         for note in (*notes, *unread_goals(encoder, [task])):
             print(note)
         layers = policy.layers if self.layers is None else self.layers
-        settings = TestSettings(layers=layers, max_steps=self.max_steps)
+        left = (1 - SPARE_SHARE) * self.time_limit - (time.perf_counter() - STARTED)
+        settings = TestSettings(
+            layers=layers, max_steps=self.max_steps, search=self.search, time_limit_s=left
+        )
         found = solve(policy, encoder, task, settings)
-        if found.actions is None:
+        if found.actions is None or found.ended is None:
             print(f"No plan: {found.reason}.")
-            return EXIT_NO_PLAN
+            return EXIT_CODES.get(found.outcome, EXIT_NO_PLAN)
+        ended = found.ended
         actions = self._take_out(task, found.actions) if self.shorten else found.actions
         verdict = write_plan(self.out, task, actions)
         print(f"Plan length: {len(actions)} step(s).")
         print(f"Plan cost: {cost_text(verdict.cost)}")
-        if found.returns:
-            print(f"Steps into states visited before: {found.returns}")
-        print(f"Search time: {found.seconds:.2f}s")
+        print(f"Found by: {ended.found_by}")
+        if ended.returns:
+            print(f"Steps into states visited before: {ended.returns}")
+        print(f"Evaluated {ended.evaluations} state(s).")
+        if ended.expansions:
+            print(f"Generated {ended.expansions} state(s).")
+        print(f"Search time: {ended.seconds:.2f}s")
         print(f"Total time: {time.perf_counter() - STARTED:.2f}s")
         print(f"The plan is valid and written to {self.out}")
         return EXIT_DONE

@@ -48,6 +48,8 @@ class Evaluate:
     """Rounds of message passing; as many as in training unless given."""
     max_steps: int = 1000
     """Most actions for a problem."""
+    search: FlagCreatePairsOff[bool] = False
+    """Let commitment and search follow if greedy execution finds no plan, as `plan` does."""
     time_limit: Duration = math.inf
     """Most wall-clock time for a problem once it has been read, e.g. 30s."""
     memory_limit: Memory = math.inf
@@ -80,6 +82,7 @@ class Evaluate:
         settings = TestSettings(
             layers=policy.layers if self.layers is None else self.layers,
             max_steps=self.max_steps,
+            search=self.search,
             time_limit_s=self.time_limit,
             plans=self.plans,
             shorten=self.shorten,
