@@ -1,8 +1,10 @@
 """Commands for experiments: many runs, and tables and figures of them."""
 
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from tyro.conf import FlagCreatePairsOff, Positional
 
@@ -11,6 +13,9 @@ from regoal.errors import (
     EXIT_DONE,
     UsageError,
 )
+
+if TYPE_CHECKING:
+    from regoal.records.run_record import RunRecord
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,18 +56,30 @@ def _print_whole_line(text: str) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class Report:
-    """Make tables and figures from run folders."""
+    """Make tables and figures from run folders, or a page with plans to watch."""
 
-    runs: Positional[tuple[Path, ...]]
+    runs: Positional[tuple[Path, ...]] = ()
     """Run folders, folders with runs somewhere below, or files of results."""
     out: Path | None = None
     """A folder for the tables (Markdown, CSV, LaTeX) and figures (PNG, SVG)."""
+    html: Path | None = None
+    """A file for everything in one page that any browser opens, without a network."""
+    plans: tuple[Path, ...] = ()
+    """For --html: folders of plans to watch, as evaluate and lama write them, or plan files."""
+    problems: tuple[Path, ...] = ()
+    """For --html: the problems of each folder in --plans, in the same order."""
+    domain: Path | None = None
+    """For --html: the domain file, if it is not found next to the problems or above them."""
+    drawings: tuple[Path, ...] = ()
+    """For --html: files that declare how states of further domains are drawn."""
 
     def run(self) -> int:
-        """Write everything if a folder is given, then print the tables."""
+        """Write everything if a folder or a file is given, then print the tables."""
         from regoal.records.run_record import find_runs, load_run
 
-        if not self.runs:
+        if self.html is None and (self.plans or self.problems or self.domain or self.drawings):
+            raise UsageError("--plans, --problems, --domain and --drawings need --html FILE.")
+        if not self.runs and not (self.html and self.plans):
             raise UsageError("Give at least one run folder or file of results.")
         runs = [load_run(folder) for folder in find_runs(self.runs)]
         written: list[Path] = []
@@ -70,8 +87,20 @@ class Report:
             from regoal.reports.report import write_report
 
             written = write_report(runs, self.out)
-        if self.out is None or any(run.results for run in runs):
+        if self.html is not None:
+            self._write_page(runs, self.html)
+            written.append(self.html)
+        if any(run.results for run in runs) or not written:
             terminal.print_tables(runs)
         for path in written:
             print(path)
         return EXIT_DONE
+
+    def _write_page(self, runs: Sequence["RunRecord"], path: Path) -> None:
+        from regoal.planning.replays import load_replays
+        from regoal.reports.page.declarations import read_drawing, shipped_drawings
+        from regoal.reports.page.page import write_page
+
+        drawings = [*map(read_drawing, self.drawings), *shipped_drawings()]
+        replays = load_replays(self.plans, self.problems, self.domain)
+        write_page(runs, replays, drawings, path)

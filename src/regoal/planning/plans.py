@@ -147,7 +147,7 @@ def validate_plan(task: Task, steps: Sequence[Step]) -> Verdict:
     The plain evaluator in `planning/plain` does this, whatever engine found the steps. Raises
     `PddlError` if the cost of a step is undefined.
     """
-    return _judge(read_problem(*task.sources), task.path, steps)
+    return judge_plan(read_problem(*task.sources), task.path, steps)
 
 
 def check_plan_file(domain: Path, problem: Path, plan: Path) -> Verdict:
@@ -157,10 +157,11 @@ def check_plan_file(domain: Path, problem: Path, plan: Path) -> Verdict:
     """
     checked = parse_domain(domain)
     source = parse_problem(problem, checked, domain).source
-    return _judge(read_problem(checked.source, source), problem, read_plan(plan))
+    return judge_plan(read_problem(checked.source, source), problem, read_plan(plan))
 
 
-def _judge(problem: Problem, path: Path, steps: Sequence[Step]) -> Verdict:
+def judge_plan(problem: Problem, path: Path, steps: Sequence[Step]) -> Verdict:
+    """Validate a plan of a plain problem as `validate_plan` does; `path` is for messages."""
     with allow_nested_calls(problem):
         return _execute(problem, path, steps)
 

@@ -200,7 +200,7 @@ def _draw_validation(axes: "Axes", run: RunRecord) -> None:
 def _draw_best_so_far(
     axes: "Axes", runs: Sequence[RunRecord], curve: Curve, colour: str, label: str
 ) -> None:
-    episodes, best = _stack_seeds(runs, curve)
+    episodes, best = stack_seeds(runs, curve)
     mean, deviation = 100 * best.mean(axis=0), 100 * best.std(axis=0)
     axes.plot(episodes, mean, color=colour, label=label)
     low, high = np.maximum(mean - deviation, 0), np.minimum(mean + deviation, 100)
@@ -212,13 +212,13 @@ def _draw_mean(axes: "Axes", runs: Sequence[RunRecord], key: str, colour: str, d
         values = _read_column(run.episodes, key)[: len(episodes)]
         return rolling_mean(values, _choose_window(len(values)))
 
-    episodes, values = _stack_seeds(runs, smooth)
+    episodes, values = stack_seeds(runs, smooth)
     known = ~np.isnan(values)
     sums, counts = np.where(known, values, 0.0).sum(axis=0), known.sum(axis=0)
     axes.plot(episodes, _divide(sums, counts), dashes, color=colour)
 
 
-def _stack_seeds(runs: Sequence[RunRecord], curve: Curve) -> tuple[Floats, Floats]:
+def stack_seeds(runs: Sequence[RunRecord], curve: Curve) -> tuple[Floats, Floats]:
     """Return the episodes that every run has, shape [E], and each run's curve, shape [runs, E]."""
     shortest = min(runs, key=lambda run: len(run.episodes))
     episodes = _read_column(shortest.episodes, "episode")

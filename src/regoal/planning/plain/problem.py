@@ -57,7 +57,8 @@ class Problem:
 
     objects: Mapping[str, frozenset[str]]
     """All types of each object, `object` among them; constants first."""
-    predicates: frozenset[str]
+    predicates: Mapping[str, int]
+    """The number of arguments of each predicate."""
     actions: Mapping[str, Action]
     rules: Mapping[str, tuple[DerivedRule, ...]]
     """The rules of each derived predicate."""
@@ -85,7 +86,7 @@ def read_problem(domain: str, problem: str) -> Problem:
     }
     return Problem(
         file.objects,
-        frozenset(name for name, *_ in file.items(":predicates")),
+        {name: len(read_typed_list(words)) for name, *words in file.items(":predicates")},
         actions,
         rules,
         _find_strata(uses, rules),

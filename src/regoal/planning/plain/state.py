@@ -83,20 +83,20 @@ class State:
 
     def execute(self, action: Action, binding: Binding) -> None:
         """Change this state by an action: all changes at once, and additions win over deletions."""
-        changes = list(self._find_changes(action.effect, binding))
+        changes = list(self.find_changes(action.effect, binding))
         self.facts.change(changes)
         if any(fact[0] in self.problem.watched for fact, _ in changes):
             self._settled.clear()
 
-    def _find_changes(self, effect: Expression, binding: Binding) -> Iterator[tuple[Fact, bool]]:
+    def find_changes(self, effect: Expression, binding: Binding) -> Iterator[tuple[Fact, bool]]:
         """Yield each fact that an effect changes, and whether it adds the fact."""
         word = effect[0] if effect else "and"
         if word in ("and", "forall"):
             for part, inner in self._list_possible_cases(effect, binding):
-                yield from self._find_changes(part, inner)
+                yield from self.find_changes(part, inner)
         elif word == "when":
             if self.holds(effect[1], binding):
-                yield from self._find_changes(effect[2], binding)
+                yield from self.find_changes(effect[2], binding)
         elif word == "not":
             yield ground(effect[1], binding), False
         elif not find_increases(effect):
