@@ -70,6 +70,7 @@ def render_page(
         rows_left_out=len(rows),
         outcomes=_list_outcomes(),
         watched={"plans": [], "drawings": []},
+        player=bool(replays),
         left_out=[f"{replay.domain} {replay.problem}" for replay in replays],
     )
     budget = max(most_bytes - len(empty.encode("utf-8")) - 200, 0)
@@ -81,6 +82,7 @@ def render_page(
         rows_left_out=len(rows) - len(shown),
         outcomes=_list_outcomes(),
         watched=describe_watched(watched),
+        player=bool(watched.plans),
         left_out=watched.left_out,
     )
 

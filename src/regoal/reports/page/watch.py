@@ -63,6 +63,7 @@ def describe_drawing(drawing: Drawing) -> Json:
         "things": [
             {
                 "shape": thing.shape,
+                "name": thing.name,
                 "at": thing.at,
                 "holds": thing.holds,
                 "note": thing.note,
@@ -154,11 +155,9 @@ def _describe_grid(declared: Places, places: Sequence[str], facts: Sequence[Fact
     if not cells or columns * rows > MOST_CELLS:
         return {"places": order_places((), places, facts)}
     links = find_links(declared.links, facts)
-    linked = {name for pair in links for name in pair}
     return {
         "cells": {name: list(position) for name, position in cells.items()},
         "walls": find_walls(cells, links) if links else [],
-        "solid": [name for name in cells if name not in linked] if links else [],
     }
 
 

@@ -3,7 +3,7 @@
   const PLANS = DATA.watched.plans, DRAWINGS = DATA.watched.drawings;
   const SVG = "http://www.w3.org/2000/svg";
   const PAINTS = ["white", "black", "red", "green", "blue", "yellow", "orange", "purple", "brown", "grey"];
-  const MOST_FACTS = 300, STEP_MS = 700;
+  const MOST_FACTS = 300, MOST_NAMES = 4, STEP_MS = 700;
   const $ = (id) => document.getElementById(id);
   const scene = $("scene");
   const still = matchMedia("(prefers-reduced-motion: reduce)");
@@ -180,10 +180,13 @@
     return found;
   }
 
+  const lookNumber = (name) => plan.things.find(([thing]) => thing === name)[1];
+
   function makeMark([mark, value], wanted) {
     const classes = `mark ${mark.look}` + (wanted ? " wanted" : "");
     if (mark.look === "star") return make("span", { class: classes, title: mark.label }, icon("s-star"));
-    const element = make("span", { class: classes, title: `${mark.label} ${value}` }, value ? label(value) : "");
+    const element = make("span", { class: classes, title: `${mark.label} ${value}` },
+      ...(value ? [make("span", {}, label(value))] : []));
     if (value && PAINTS.includes(value)) element.style.setProperty("--paint", value);
     return element;
   }
@@ -201,7 +204,8 @@
     const aims = goals.get(place) || [];
     element.classList.toggle("aim", aims.length > 0);
     if (aims.length) {
-      const names = aims.map(label).join(" ");
+      const objects = aims.filter((name) => !drawing.things[lookNumber(name)].name);
+      const names = objects.length > MOST_NAMES ? `for ${objects.length}` : objects.map(label).join(" ");
       element.append(make("span", { class: "flag", title: "goal of " + aims.join(", ") }, icon("s-flag"),
         make("span", { class: "name" }, names)));
     }
@@ -227,7 +231,6 @@
     }
     const byPosition = new Map(cells.map(([name, [x, y]]) => [`${x} ${y}`, elements.get(name)]));
     for (const [x, y, side] of plan.walls) byPosition.get(`${x} ${y}`).classList.add("wall-" + side);
-    plan.solid.forEach((name) => elements.get(name).classList.add("solid"));
     scene.append(grid);
     const resize = () => grid.classList.toggle("tiny", grid.clientWidth / columns < 30);
     new ResizeObserver(resize).observe(grid);
@@ -556,7 +559,7 @@
   PLANS.forEach((of, number) => {
     if (!groups.has(of.domain)) groups.set(of.domain, make("optgroup", { label: of.domain }));
     const state = of.fault ? "invalid, " : "";
-    groups.get(of.domain).append(make("option", { value: number }, `${of.problem} (${state}${of.steps.length} steps)`));
+    groups.get(of.domain).append(make("option", { value: number }, `${of.domain} ${of.problem} (${state}${of.steps.length} steps)`));
   });
   $("plan").append(...groups.values());
 
