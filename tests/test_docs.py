@@ -17,6 +17,7 @@ from regoal.networks.policy_file import shipped_policies
 from regoal.planning.goals import Goal
 from regoal.records.results import Outcome, PlanResult
 from regoal.reports import attributes, tables
+from regoal.reports.page.declarations import LAYOUTS, LOOKS, SHAPES, parse_drawing
 from tools import reference_pages
 
 ROOT = Path(__file__).parent.parent
@@ -125,6 +126,20 @@ def test_the_example_of_a_domain_runs():
     space = {}
     exec(example, space)
     assert "(painted b3)" in space["generate"](Random(0), blocks=3).to_pddl()
+
+
+def test_the_example_of_a_drawing_is_read():
+    [example] = re.findall(
+        r"```toml\n(.*?)```", text(DOCS / "how-to" / "watch-plans.md"), re.DOTALL
+    )
+    drawing = parse_drawing(example, "depots.toml")
+    assert drawing.fits({"in-depot": 2, "truck-at": 2, "loaded": 2})
+
+
+def test_every_shape_layout_and_look_is_documented():
+    page = text(DOCS / "reference" / "drawings.md")
+    for word in SHAPES | LAYOUTS | LOOKS:
+        assert f"`{word}`" in page, word
 
 
 def test_the_example_of_a_goal_variant_runs(tasks):
