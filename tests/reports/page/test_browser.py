@@ -193,13 +193,13 @@ def watch(show, tmp_path):
 
 def test_blocks_stand_in_towers(watch):
     page = watch("blocks", BLOCKS, BLOCKS_PLAN)
-    towers = "#scene > .towers .tower"
+    towers = "#scene .now .tower"
     assert texts(page, towers) == ["b\na", "c"] or texts(page, towers) == ["a\nb", "c"]
     page.click("#next")
     assert page.inner_text(".arm").split() == ["Arm", "b"]
     page.click("#next")
     assert sorted(texts(page, f"{towers}:nth-child(2) .token")) == ["b", "c"]
-    assert page.locator("#scene > .towers .done").count() == 2
+    assert page.locator("#scene .now .done").count() == 2
     assert texts(page, ".goal-towers .tower .name") == ["c", "b"]
 
 

@@ -323,7 +323,8 @@
     const slots = findSlots();
     const width = 1 + Math.max(0, ...slots.flatMap((now) => [...now.values()]));
     const arm = make("div", { class: "arm" }), table = make("div", { class: "towers" });
-    scene.append(arm, table);
+    const world = make("div", { class: "world" }, make("div", { class: "now" }, arm, table));
+    scene.append(world);
     const { on, table: onTable } = drawing.towers;
     const goal = inGoal(readTowers);
     const block = (name, done) => makeToken(name, { shape: "block" }, { done });
@@ -334,7 +335,7 @@
           delete token.dataset.key;
           return token;
         }))));
-      scene.append(make("details", { class: "goal-towers", open: true }, make("summary", {}, "Goal"), small));
+      world.append(make("details", { class: "goal-towers", open: true }, make("summary", {}, "Goal"), small));
     }
     /** A block is done if all that the goal says of what is under it holds. */
     const wants = new Map();
