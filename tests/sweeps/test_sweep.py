@@ -213,14 +213,14 @@ if command == "train":
 
 def test_what_does_not_end_is_killed(tmp_path, monkeypatch):
     monkeypatch.setattr(processes, "GRACE_S", 0.2)
-    running = processes.Processes(jobs=1)
+    running = processes.Processes({})
     code = (
         "import signal, time; signal.signal(15, signal.SIG_IGN); print(flush=True); time.sleep(60)"
     )
     codes = []
     log = tmp_path / "log"
     thread = threading.Thread(
-        target=lambda: codes.append(running.run([sys.executable, "-c", code], log))
+        target=lambda: codes.append(running.run([sys.executable, "-c", code], log, lambda: True))
     )
     thread.start()
     while not (log.exists() and log.read_text().endswith("\n\n")):
@@ -228,7 +228,9 @@ def test_what_does_not_end_is_killed(tmp_path, monkeypatch):
     running.stop()
     thread.join(10)
     assert codes == [-signal.SIGKILL]
-    assert running.run(["never"], log) == -signal.SIGTERM, "nothing starts after a stop"
+    assert running.run(["never"], log, lambda: True) == -signal.SIGTERM, (
+        "nothing starts after a stop"
+    )
 
 
 def test_a_set_that_another_sweep_has_made_meanwhile_is_taken(grid, program, tmp_path):

@@ -5,7 +5,7 @@ quick.
 """
 
 from regoal.commands.arguments import Command
-from regoal.commands.experiments import Report, Sweep
+from regoal.commands.experiments import Export, Report, Sweep
 from regoal.commands.planning import Plan, Policies, Validate
 from regoal.commands.testing import Evaluate, Lama
 from regoal.commands.training import Generate, Train
@@ -20,4 +20,5 @@ COMMANDS: dict[str, type[Command]] = {
     "lama": Lama,
     "sweep": Sweep,
     "report": Report,
+    "export": Export,
 }

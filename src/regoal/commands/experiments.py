@@ -4,7 +4,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from tyro.conf import FlagCreatePairsOff, Positional
 
@@ -16,6 +16,8 @@ from regoal.errors import (
 
 if TYPE_CHECKING:
     from regoal.records.run_record import RunRecord
+    from regoal.sweeps.cell import Failure
+    from regoal.sweeps.sweep_file import Sweep as Grid
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,15 +26,19 @@ class Sweep:
 
     file: Positional[Path]
     """A TOML file with the grid, as in reproduction/."""
-    jobs: int = 1
-    """How many runs at a time."""
+    jobs: int = 0
+    """How many runs at a time; 0 is one in processes, and as many as the cluster allows."""
+    executor: Literal["processes", "submitit"] = "processes"
+    """processes: run on this machine; submitit: submit jobs to SLURM and follow them."""
+    submitit: tuple[str, ...] = ()
+    """What submitit is to ask of the cluster, as NAME=VALUE: timeout_min, cpus_per_task, mem_gb,
+    slurm_partition, slurm_account, ...; cluster=local runs the jobs on this machine."""
     print_commands: FlagCreatePairsOff[bool] = False
     """Only print the commands, one line a run, for a cluster."""
 
     def run(self) -> int:
         """Run the grid to its end, whatever fails in between."""
         from regoal.sweeps.commands import print_commands
-        from regoal.sweeps.run_sweep import run_sweep
         from regoal.sweeps.sweep_file import read_sweep
 
         grid = read_sweep(self.file)
@@ -40,13 +46,33 @@ class Sweep:
             print("\n".join(print_commands(grid)))
             return EXIT_DONE
         try:
-            failures = run_sweep(grid, jobs=self.jobs, tell=_print_whole_line)
+            failures = self._execute(grid)
         except (KeyboardInterrupt, SystemExit):
-            print("interrupted; the same command goes on", flush=True)
+            jobs = "; submitted jobs stay in the queue" if self.executor == "submitit" else ""
+            print(f"interrupted; the same command goes on{jobs}", flush=True)
             raise
         for failure in failures:
             print(f"regoal: error: {failure}", file=sys.stderr)
         return failures[0].exit_code if failures else EXIT_DONE
+
+    def _execute(self, grid: "Grid") -> "list[Failure]":
+        if self.executor == "submitit":
+            from regoal.sweeps.submit import submit_sweep
+
+            options = dict(_split_option(text) for text in self.submitit)
+            return submit_sweep(grid, options=options, jobs=self.jobs, tell=_print_whole_line)
+        from regoal.sweeps.run_sweep import run_sweep
+
+        if self.submitit:
+            raise UsageError("--submitit needs --executor submitit.")
+        return run_sweep(grid, jobs=max(self.jobs, 1), tell=_print_whole_line)
+
+
+def _split_option(text: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not (name and equals):
+        raise UsageError(f"--submitit takes NAME=VALUE, such as timeout_min=60; got {text!r}.")
+    return name, value
 
 
 def _print_whole_line(text: str) -> None:
@@ -104,3 +130,26 @@ class Report:
         drawings = [*map(read_drawing, self.drawings), *shipped_drawings()]
         replays = load_replays(self.plans, self.problems, self.domain)
         write_page(runs, replays, drawings, path)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Export:
+    """Write test results in the format of another tool: of Downward Lab."""
+
+    format: Positional[Literal["lab"]]
+    """lab: a file `properties`, which Lab's reports read."""
+    runs: Positional[tuple[Path, ...]]
+    """Run folders, folders with runs somewhere below, or files of results."""
+    out: Path
+    """The folder that Lab's reports get as their `eval_dir`."""
+
+    def run(self) -> int:
+        """Write the file and print its path."""
+        from regoal.records.run_record import find_runs, load_run
+        from regoal.reports.lab import write_properties
+
+        if not self.runs:
+            raise UsageError("Give at least one run folder or file of results.")
+        runs = [load_run(folder) for folder in find_runs(self.runs)]
+        print(write_properties(runs, self.out))
+        return EXIT_DONE

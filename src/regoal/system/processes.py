@@ -6,7 +6,10 @@ import shlex
 import signal
 import subprocess
 import threading
+from collections.abc import Callable, Mapping
 from pathlib import Path
+
+from regoal.system.claims import RENEW_S
 
 GRACE_S = 60
 """Seconds that a command gets to save and end before it is killed."""
@@ -15,17 +18,18 @@ GRACE_S = 60
 class Processes:
     """Runs commands one a thread; `stop` ends those that run and lets no other begin."""
 
-    def __init__(self, jobs: int) -> None:
-        self._environment = dict(os.environ)
-        if jobs > 1:
-            # More threads than cores make small kernels several times slower.
-            self._environment["OMP_NUM_THREADS"] = "1"
+    def __init__(self, variables: Mapping[str, str]) -> None:
+        """Add `variables` to the environment of each command."""
+        self._environment = {**os.environ, **variables}
         self._running: set[subprocess.Popen[bytes]] = set()
         self._lock = threading.Lock()
         self._stopped = False
 
-    def run(self, command: list[str], log: Path) -> int:
-        """The exit code of a command whose output is appended to `log`."""
+    def run(self, command: list[str], log: Path, renew: Callable[[], bool]) -> int:
+        """The exit code of a command whose output is appended to `log`.
+
+        Now and then `renew` is called. If it returns False, the command is ended.
+        """
         log.parent.mkdir(parents=True, exist_ok=True)
         with log.open("ab") as stream:
             stream.write(f"$ {shlex.join(command)}\n".encode())
@@ -34,7 +38,11 @@ class Processes:
         if process is None:
             return -signal.SIGTERM
         try:
-            return process.wait()
+            while True:
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    return process.wait(RENEW_S)
+                if not renew():
+                    _end([process])
         finally:
             with self._lock:
                 self._running.discard(process)
@@ -44,14 +52,7 @@ class Processes:
         with self._lock:
             self._stopped = True
             running = [process for process in self._running if process.poll() is None]
-        for process in running:
-            process.terminate()
-        for process in running:
-            try:
-                process.wait(GRACE_S)
-            except subprocess.TimeoutExpired:
-                with contextlib.suppress(ProcessLookupError):
-                    os.killpg(process.pid, signal.SIGKILL)
+        _end(running)
 
     def _start(self, command: list[str], output: int) -> "subprocess.Popen[bytes] | None":
         with self._lock:
@@ -67,3 +68,15 @@ class Processes:
             )
             self._running.add(process)
             return process
+
+
+def _end(processes: list["subprocess.Popen[bytes]"]) -> None:
+    """Terminate processes, wait for them to save, kill with its children what does not end."""
+    for process in processes:
+        process.terminate()
+    for process in processes:
+        try:
+            process.wait(GRACE_S)
+        except subprocess.TimeoutExpired:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
