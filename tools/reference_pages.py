@@ -143,6 +143,8 @@ def _value(config: TrainConfig, f: "Field[object]") -> str:
 
 def _shown(value: object) -> str:
     match value:
+        case ():
+            return "none"
         case Decay():
             if value.start == value.end:
                 return f"{value.start:g}"

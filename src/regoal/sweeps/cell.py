@@ -54,6 +54,8 @@ def make_instances(
                 time.sleep(WAIT_S)
                 continue
             try:
+                if folder.is_dir():  # made between the look and the claim
+                    break
                 if failure := _make_split(sweep, domain, split, claim, processes, program):
                     return failure
             finally:

@@ -4,6 +4,7 @@ A job that the cluster is about to stop passes that on to its training, which sa
 then runs the job again, and the training goes on from there.
 """
 
+import logging
 import math
 import os
 import signal
@@ -83,7 +84,8 @@ def submit_sweep(
 
     `options` are parameters of submitit's `AutoExecutor.update_parameters`, and `cluster`: `slurm`
     unless it says `local` or `debug`. At most `jobs` run at a time if that is above 0. The problems
-    are made before, on this machine. Jobs stay in the queue if this process ends. Raises
+    are made before, on this machine. Jobs stay in the queue if this process ends. Without SLURM's
+    accounting, a job that was cancelled is waited for in vain. Raises
     `UsageError` if submitit is not installed, an option is wrong, or the cluster takes no jobs.
     """
     executor = _executor(sweep, options, jobs)
@@ -96,6 +98,8 @@ def submit_sweep(
     if not waiting:
         return failures
     submitted = _submit(executor, [CellJob(sweep, setting, program) for setting in waiting])
+    # It warns at each look if the cluster keeps no accounts; results are found without them.
+    logging.getLogger("submitit").setLevel(logging.ERROR)
     numbers = ", ".join(dict.fromkeys(str(job.job_id).split("_")[0] for job in submitted))
     tell(f"submitted to {executor.cluster} as job {numbers}; its output goes to {executor.folder}")
     pending = dict(zip(submitted, waiting, strict=True))

@@ -11,6 +11,7 @@ import contextlib
 import json
 import os
 import socket
+import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -89,12 +90,8 @@ def _is_free(path: Path) -> bool:
 
 def _now(path: Path) -> float:
     """The time by the clock of the file system, which may be another machine's."""
-    probe = path.with_name(f".{path.name}.{socket.gethostname()}.{os.getpid()}.tmp")
-    try:
-        probe.touch()
-        return probe.stat().st_mtime
-    finally:
-        probe.unlink(missing_ok=True)
+    with tempfile.TemporaryFile(dir=path.parent) as probe:
+        return os.fstat(probe.fileno()).st_mtime
 
 
 def _read(path: Path) -> dict[str, str]:
