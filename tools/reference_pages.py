@@ -143,15 +143,13 @@ def _value(config: TrainConfig, f: "Field[object]") -> str:
 
 def _shown(value: object) -> str:
     match value:
-        case ():
-            return "none"
         case Decay():
             if value.start == value.end:
                 return f"{value.start:g}"
             return f"{value.start:g} to {value.end:g} over {value.episodes} episodes, {value.shape}"
         case bool():
             return "on" if value else "off"
-        case None | "" | "none":
+        case None | "" | "none" | ():
             return "none"
         case _:
             return f"`{value}`"
