@@ -68,8 +68,8 @@ def slurm_node(folder: Path, *, nodes: int = 1, cpus: int = 2) -> Iterator[dict[
         (folder / name).mkdir(parents=True)
     environment = {**os.environ, "SLURM_CONF": str(_write_config(folder, nodes, cpus))}
     with contextlib.ExitStack() as daemons:
-        for command in _daemons(folder, nodes):
-            daemons.enter_context(_daemon(command, folder, environment))
+        for name, command in _daemons(folder, nodes).items():
+            daemons.enter_context(_daemon(command, folder / f"{name}.out", environment))
         _wait_until_idle(folder, nodes, environment)
         yield environment
 
@@ -110,23 +110,22 @@ def _free_ports(count: int) -> list[int]:
         return [free.getsockname()[1] for free in sockets]
 
 
-def _daemons(folder: Path, nodes: int) -> list[list[str]]:
+def _daemons(folder: Path, nodes: int) -> dict[str, list[str]]:
+    """The commands by the names of their logs, in the order in which they start."""
     munge = [f"--{name}-file={folder}/munge.{name}" for name in ("key", "log", "pid", "seed")]
-    return [
-        ["munged", "--foreground", "--force", f"--socket={folder}/munge.socket", *munge],
-        ["slurmctld", "-D", "-i"],
-        *(["slurmd", "-D", "-N", f"n{node}"] for node in range(nodes)),
-    ]
+    return {
+        "munged": ["munged", "--foreground", "--force", f"--socket={folder}/munge.socket", *munge],
+        "slurmctld": ["slurmctld", "-D", "-i"],
+        **{f"slurmd-n{node}": ["slurmd", "-D", "-N", f"n{node}"] for node in range(nodes)},
+    }
 
 
 @contextlib.contextmanager
-def _daemon(command: list[str], folder: Path, environment: dict[str, str]) -> Iterator[None]:
+def _daemon(command: list[str], log: Path, environment: dict[str, str]) -> Iterator[None]:
     """Run a daemon in the foreground until this context ends."""
     path = f"{environment.get('PATH', '')}:/usr/sbin"
     program = shutil.which(command[0], path=path) or command[0]
-    with (folder / f"{'-'.join((command[0], *command[-1:]))[-40:].replace('/', '_')}.out").open(
-        "wb"
-    ) as output:
+    with log.open("wb") as output:
         process = subprocess.Popen(
             [program, *command[1:]],
             stdin=subprocess.DEVNULL,
