@@ -182,11 +182,11 @@ def test_options_without_a_value_or_an_executor_are_refused(tmp_path, sweep, wor
     assert "--submitit" in capsys.readouterr().err
 
 
-@pytest.fixture(scope="module")
-def slurm(tmp_path_factory):
-    """The environment of a SLURM of two nodes on this machine."""
+@pytest.fixture
+def slurm(tmp_path):
+    """The environment of a new SLURM of two nodes on this machine."""
     try:
-        with slurm_node(tmp_path_factory.mktemp("slurm"), nodes=2, cpus=1) as environment:
+        with slurm_node(tmp_path / "slurm", nodes=2, cpus=1) as environment:
             yield environment | {"OMP_NUM_THREADS": "1"}
     except SlurmError as error:
         pytest.skip(f"SLURM cannot start: {error}")
