@@ -198,22 +198,18 @@ def episodes(run: Path):
 
 
 @pytest.mark.slow
-def test_six_runs_on_slurm_are_the_same_bytes_though_two_are_stopped(slurm, tmp_path):
+def test_six_runs_on_slurm_are_the_same_bytes_though_one_is_stopped(slurm, tmp_path):
     ours, theirs = (write_sweep(tmp_path / name, episodes=60) for name in ("ours", "theirs"))
     command = [*PROGRAM, "sweep", str(ours), "--executor", "submitit"]
     runs = tmp_path / "ours/runs/gripper"
     with subprocess.Popen(command, env=slurm, stdout=subprocess.PIPE, text=True) as process:
-        for words, run in (
-            (["scancel", "--signal=USR2", "1_0"], runs / "lifted/0"),  # as a time limit
-            (["scontrol", "requeue", "1_2"], runs / "lifted/1"),  # as a failure of the node
-        ):
-            wait_for(lambda run=run: episodes(run) >= 5)
-            subprocess.run(words, env=slurm, check=False)
+        wait_for(lambda: episodes(runs / "lifted/0") >= 5)
+        # As at a time limit. It ends with an error, as it tries again until the job is requeued.
+        subprocess.run(["scancel", "--signal=USR2", "1_0"], env=slurm, check=False)
         said, _ = process.communicate(timeout=900)
     assert process.returncode == 0, said
     assert said.count(" finished\n") == 7, said
-    for run in ("lifted/0", "lifted/1"):
-        assert "going on after episode" in (runs / f"{run}.log").read_text()
+    assert "going on after episode" in (runs / "lifted/0.log").read_text()
 
     subprocess.run([*PROGRAM, "sweep", str(theirs)], env=slurm, check=True, capture_output=True)
     assert results_of(ours) == results_of(theirs)
