@@ -6,6 +6,7 @@ import resource
 import shutil
 import subprocess
 import sys
+import time
 
 import pytest
 
@@ -454,6 +455,45 @@ def test_the_limits_of_plan(run_folder, lamps):
     enough = in_process_of_its_own(*words, *out, "--time-limit", "1m", "--memory-limit", "2G")
     assert enough.returncode == 0, enough.stderr
     assert "Plan length: 3 step(s)." in enough.stdout
+
+
+def test_limits_of_evaluate_end_one_problem_each(run_folder, lamps, capsys, monkeypatch):
+    ran = evaluation.execute_side_by_side
+
+    def take(run, tasks, **options):
+        [task] = tasks
+        if task.path.stem == "p3":
+            bytearray(9000 * 2**20)
+        if task.path.stem == "p10":
+            time.sleep(60)
+        return ran(run, tasks, **options)
+
+    monkeypatch.setattr(evaluation, "execute_side_by_side", take)
+    records, plans = lamps / "results.jsonl", lamps / "plans"
+    words = ["evaluate", run_folder, "--problems", lamps, "--out", records, "--plans", plans]
+    limits = ["--memory-limit", "8G", "--time-limit", "5s"]
+    assert regoal(*words, *limits) == 0
+    assert "Coverage: 1 of 3" in capsys.readouterr().out
+    p2, p3, p10 = read_results(records)
+    assert (p2.outcome.key, p2.plan_length) == ("solved", 2)
+    assert (p3.outcome.key, p10.outcome.key) == ("memory_limit", "time_limit")
+    assert 5 <= p10.seconds < 30
+    assert [path.name for path in plans.iterdir()] == ["p2.plan"]
+
+    monkeypatch.setattr(evaluation, "execute_side_by_side", None)  # nothing is run again
+    assert regoal(*words, *limits, "--resume") == 0
+    assert "3 of 3 problems have their results" in capsys.readouterr().out
+    assert regoal(*words, "--memory-limit", "9G", "--time-limit", "5s", "--resume") == 36
+
+
+def test_a_limit_of_memory_leaves_errors_and_notes_to_the_user(run_folder, lamps, capsys):
+    (lamps / "p3.pddl").write_text(problem(1, goal="(lit nowhere)"))
+    words = ["evaluate", run_folder, "--problems", lamps, "--memory-limit", "8G"]
+    assert regoal(*words, "--max-steps", "5") == 31
+    said = capsys.readouterr()
+    assert "p3.pddl" in said.err
+    assert "Coverage: 1 of 3" in said.out
+    assert regoal(*words, "--device", "cuda") == 36
 
 
 def test_evaluate_records_every_problem(run_folder, lamps, capsys):

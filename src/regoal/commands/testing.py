@@ -12,6 +12,7 @@ from tyro.conf import FlagCreatePairsOff, Positional
 
 from regoal import terminal
 from regoal.commands.arguments import Device, Duration, Memory
+from regoal.config import DeviceName
 from regoal.errors import (
     EXIT_DONE,
     EXIT_INTERNAL,
@@ -21,7 +22,7 @@ from regoal.errors import (
 from regoal.planning.problem_files import problem_files, with_domains
 from regoal.records.results import PlanResult, problem_names
 from regoal.records.run_record import check_credit, kept_results
-from regoal.system.limits import supervised
+from regoal.system.limits import check_memory_limit
 from regoal.system.threads import free_threads
 
 if TYPE_CHECKING:
@@ -51,10 +52,12 @@ class Evaluate:
     search: FlagCreatePairsOff[bool] = False
     """Let commitment and search follow if greedy execution finds no plan, as `plan` does."""
     time_limit: Duration = math.inf
-    """Most wall-clock time for a problem once it has been read, e.g. 30s."""
+    """Most wall-clock time for a problem, e.g. 30s. Its reading counts only if --memory-limit is
+    given."""
     memory_limit: Memory = math.inf
-    """Most memory for data of the whole command, e.g. 4G. With it one process runs all problems,
-    else there is one for each core or as many as OMP_NUM_THREADS says."""
+    """Most memory for data of a problem, e.g. 8G. With it the problems run one after another, each
+    in a process of one thread; else side by side, a process for each core or as many as
+    OMP_NUM_THREADS says."""
     out: Path | None = None
     """A file for the records, one line of JSON a problem as it ends; large ones
     begin."""
@@ -69,13 +72,10 @@ class Evaluate:
 
     def run(self) -> int:
         """Evaluate; unsolved problems are no failure, unreadable ones and invalid plans are."""
-        code = supervised(seconds=math.inf, mib=self.memory_limit)
-        return self._evaluate() if code is None else code
-
-    def _evaluate(self) -> int:
         from regoal.evaluation.evaluate import TestSettings, evaluate, load
 
-        policy = load(self.policy, threads=free_threads(), device=self.device)
+        check_memory_limit(self.memory_limit)
+        policy = load(self.policy, threads=free_threads(), device=self._device())
         problems = with_domains(problem_files(self.problems), self.domain)
         if self.out is not None:
             check_credit(self.out, policy.digest)
@@ -86,7 +86,7 @@ class Evaluate:
             time_limit_s=self.time_limit,
             plans=self.plans,
             shorten=self.shorten,
-            alone=math.isfinite(self.memory_limit),
+            memory_limit_mib=self.memory_limit,
         )
         known = self._known(policy, problems, settings) if self.resume else []
         settings = replace(settings, known=frozenset(result.problem for result in known))
@@ -100,6 +100,14 @@ class Evaluate:
         for error in errors:
             print(f"regoal: error: {error}", file=sys.stderr)
         return errors[0].exit_code if errors else EXIT_DONE
+
+    def _device(self) -> DeviceName:
+        """Return the device: a process that is copied for each problem cannot use a GPU."""
+        if math.isinf(self.memory_limit):
+            return self.device
+        if self.device == "cuda":
+            raise UsageError("--memory-limit is for the CPU only: leave out --device cuda.")
+        return "cpu"
 
     def _known(
         self, policy: "Policy", problems: Sequence[tuple[Path, Path]], settings: "TestSettings"

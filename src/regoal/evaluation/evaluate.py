@@ -2,6 +2,7 @@
 
 import hashlib
 import math
+import time
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -26,8 +27,9 @@ from regoal.planning.actions import GroundAction
 from regoal.planning.matching.library_schema import schema_of
 from regoal.planning.plans import format_plan, validate_plan
 from regoal.planning.shortening.shorten import shorten
-from regoal.planning.task import Task, load_domain, load_task
+from regoal.planning.task import Domain, Task, load_domain, load_task
 from regoal.records.results import Outcome, PlanResult, problem_names
+from regoal.system.calls import call_with_limits
 from regoal.system.files import short_digest, write_text_atomically
 
 
@@ -54,8 +56,9 @@ class TestSettings:
     """Whether useless actions are taken out of the plans that are written."""
     known: frozenset[str] = frozenset()
     """Names of problems to skip."""
-    alone: bool = False
-    """Whether to use this process only, for instance if memory is limited."""
+    memory_limit_mib: float = math.inf
+    """The most MiB for a problem. If it is finite, each problem has its own process, with one
+    thread, and `time_limit_s` also counts the reading of the problem."""
 
     def digest(self, policy: Policy, domain: Path, problem: Path) -> str:
         """Return the first digits of the SHA-256 of everything that a result depends on."""
@@ -64,6 +67,7 @@ class TestSettings:
         limits: list[float | str] = [self.layers, self.max_steps, self.time_limit_s]
         limits += [self.max_expansions] if self.search else []
         limits += ["short"] if self.shorten else []
+        limits += [self.memory_limit_mib] if math.isfinite(self.memory_limit_mib) else []
         return hashlib.sha256(repr((policy.digest, texts, tuple(limits))).encode()).hexdigest()[:16]
 
     def __post_init__(self) -> None:
@@ -106,28 +110,81 @@ def evaluate(
         encoder, notes = policy_encoder(policy, domain)
         for note in notes:
             tell(note)
-        names: dict[Task, str] = {}
-        inputs: dict[str, str] = {}
-        for name, problem in named:
-            try:
-                names[load_task(domain, problem)] = name
-                inputs[name] = settings.digest(policy, path, problem)
-            except RegoalError as error:
-                report(error)
-                yield _make_error_result(name, domain.name, policy)
-        for note in unread_goals(encoder, list(names)):
-            tell(note)
-        found = execute_side_by_side(
-            partial(_try_all, policy, encoder, settings),
-            list(names),
-            processes=1 if settings.alone else most_processes(policy.network),
-        )
-        for task, ended in _report_faults(found, tell, report):
-            name = names[task]
-            result = _make_result(task, ended, name, inputs[name], policy, settings)
-            if result.outcome is Outcome.INVALID_PLAN:
-                report(_make_rejection(task, ended.actions))
-            yield result
+        run = partial(_evaluate_problems, policy, encoder, domain, settings)
+        if math.isinf(settings.memory_limit_mib):
+            yield from run(named, tell, report)
+        else:
+            for one in named:
+                yield _evaluate_alone(run, one, policy, domain, settings, tell, report)
+
+
+def _evaluate_problems(
+    policy: Policy,
+    encoder: Encoder,
+    domain: Domain,
+    settings: TestSettings,
+    named: Sequence[tuple[str, Path]],
+    tell: Callable[[str], None],
+    report: Callable[[RegoalError], None],
+) -> Iterator[PlanResult]:
+    """Run the policy on problems of one domain, given as (name, problem file)."""
+    names: dict[Task, str] = {}
+    inputs: dict[str, str] = {}
+    for name, problem in named:
+        try:
+            names[load_task(domain, problem)] = name
+            inputs[name] = settings.digest(policy, domain.path, problem)
+        except RegoalError as error:
+            report(error)
+            yield _make_planless_result(name, domain, policy, Outcome.ERROR)
+    for note in unread_goals(encoder, list(names)):
+        tell(note)
+    found = execute_side_by_side(
+        partial(_try_all, policy, encoder, settings),
+        list(names),
+        processes=most_processes(policy.network),
+    )
+    for task, ended in _report_faults(found, tell, report):
+        name = names[task]
+        result = _make_result(task, ended, name, inputs[name], policy, settings)
+        if result.outcome is Outcome.INVALID_PLAN:
+            report(_make_rejection(task, ended.actions))
+        yield result
+
+
+def _evaluate_alone(
+    run: Callable[..., Iterator[PlanResult]],
+    named: tuple[str, Path],
+    policy: Policy,
+    domain: Domain,
+    settings: TestSettings,
+    tell: Callable[[str], None],
+    report: Callable[[RegoalError], None],
+) -> PlanResult:
+    """Run the policy on one problem in a copy of this process, under the limits."""
+
+    def work() -> tuple[PlanResult, list[str], list[RegoalError]]:
+        cpu_kernel.use_threads(1)
+        notes: list[str] = []
+        errors: list[RegoalError] = []
+        [result] = run([named], notes.append, errors.append)
+        return result, notes, errors
+
+    (name, problem), started = named, time.monotonic()
+    seconds, mib = settings.time_limit_s, settings.memory_limit_mib
+    try:
+        result, notes, errors = call_with_limits(work, seconds=seconds, mib=mib)
+    except (TimeoutError, MemoryError) as limit:
+        late = isinstance(limit, TimeoutError)
+        outcome = Outcome.TIME_LIMIT if late else Outcome.MEMORY_LIMIT
+        result = _make_planless_result(name, domain, policy, outcome)
+        inputs = settings.digest(policy, domain.path, problem)
+        return replace(result, seconds=time.monotonic() - started, inputs=inputs)
+    for note in notes:
+        tell(note)
+    for error in errors:
+        report(error)
+    return result
 
 
 @dataclass(frozen=True)
@@ -262,13 +319,15 @@ def method_of(policy: Policy) -> str:
     return method if isinstance(method, str) else "policy"
 
 
-def _make_error_result(name: str, domain: str, policy: Policy) -> PlanResult:
-    """Make the record of a problem that could not be read."""
+def _make_planless_result(
+    name: str, domain: Domain, policy: Policy, outcome: Outcome
+) -> PlanResult:
+    """Make the record of a problem that could not be read, or that ran into a limit."""
     return PlanResult(
         problem=name,
-        domain=domain,
+        domain=domain.name,
         method=method_of(policy),
-        outcome=Outcome.ERROR,
+        outcome=outcome,
         plan_length=None,
         plan_cost=None,
         seconds=0.0,

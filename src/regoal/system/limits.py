@@ -38,10 +38,7 @@ def supervised(*, seconds: float, mib: float) -> int | None:
     memory is what the process writes to (`RLIMIT_DATA`), not the libraries that it maps. Raises
     `UsageError` for too small a memory limit. To be called before there are threads.
     """
-    if mib < LEAST_MIB:
-        raise UsageError(
-            f"The memory limit must be at least {LEAST_MIB} MiB, got {number_text(mib)}."
-        )
+    check_memory_limit(mib)
     if math.isinf(seconds) and math.isinf(mib):
         return None
     sys.stdout.flush()
@@ -51,6 +48,14 @@ def supervised(*, seconds: float, mib: float) -> int | None:
     if mib < math.inf:
         limit_data(int(mib * MIB))
     return None
+
+
+def check_memory_limit(mib: float) -> None:
+    """Raise `UsageError` if a memory limit is too small for regoal itself."""
+    if mib < LEAST_MIB:
+        raise UsageError(
+            f"The memory limit must be at least {LEAST_MIB} MiB, got {number_text(mib)}."
+        )
 
 
 def limit_data(limit: int) -> None:
