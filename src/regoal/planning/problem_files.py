@@ -17,14 +17,16 @@ def problem_files(path: Path) -> list[Path]:
         return [path]
     if not path.is_dir():
         raise UsageError(f"{path} is neither a problem file nor a folder of problems.")
-    found = [
-        file
-        for file in path.iterdir()
-        if file.suffix.lower() == ".pddl" and "domain" not in file.name.lower() and file.is_file()
-    ]
+    found = [file for file in path.iterdir() if is_problem_file(file)]
     if not found:
         raise UsageError(f'{path} holds no problems: no *.pddl without "domain" in its name.')
     return sorted(found, key=lambda file: (natural_key(file.name), file.name))
+
+
+def is_problem_file(path: Path) -> bool:
+    """Whether a file in a folder is a problem: `*.pddl` without "domain" in its name."""
+    name = path.name.lower()
+    return name.endswith(".pddl") and "domain" not in name and path.is_file()
 
 
 def domain_file(problem: Path) -> Path:

@@ -4,7 +4,6 @@ Several processes on one or many machines may work at one sweep in a shared fold
 work is claimed first, so that no file is written by two.
 """
 
-import shutil
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -12,7 +11,13 @@ from pathlib import Path
 
 from regoal.records.json_lines import write_json
 from regoal.records.run_record import DONE
-from regoal.sweeps.commands import SPLITS, STEPS, done_record, finished, generate_arguments
+from regoal.sweeps.commands import (
+    done_record,
+    finished,
+    generate_arguments,
+    give_final_name,
+    steps_of,
+)
 from regoal.sweeps.sweep_file import RunSetting, Sweep
 from regoal.system.claims import Claim, holder_of, take
 from regoal.system.processes import Processes
@@ -46,7 +51,7 @@ def make_instances(
     sweep: Sweep, domain: str, processes: Processes, program: Sequence[str]
 ) -> Failure | None:
     """Make the problems of one domain, or wait until another process has made them."""
-    for split in SPLITS:
+    for split in sweep.splits(domain) if domain not in sweep.given else ():
         folder = sweep.instances(domain, split)
         while not folder.is_dir():
             claim = take(folder)
@@ -72,18 +77,12 @@ def _make_split(
     program: Sequence[str],
 ) -> Failure | None:
     folder = sweep.instances(domain, split)
-    # Only a whole set gets the final name: half of one would be taken for all of it.
     unfinished = claim.path.with_name(f"{claim.path.name}.tmp")
     log = folder.with_name(f"{split}.log")
     arguments = generate_arguments(sweep, domain, split, unfinished)
     if code := processes.run([*program, *arguments], log, claim.renew):
         return Failure(f"generate {domain} --split {split}", code, log)
-    try:
-        unfinished.replace(folder)
-    except OSError:
-        if not folder.is_dir():
-            raise
-        shutil.rmtree(unfinished)  # another sweep was quicker, with the same set
+    give_final_name(unfinished, folder)
     return None
 
 
@@ -107,7 +106,7 @@ def run_cell(
             return f"{setting.name} was finished by another process"
         log = folder.with_name(f"{folder.name}.log")
         tell(f"{setting.name} begins; its output goes to {log}")
-        for step in STEPS:
+        for step in steps_of(sweep, setting):
             arguments = step(sweep, setting)
             if code := processes.run([*program, *arguments], log, claim.renew):
                 return Failure(f"{setting.name} {arguments[0]}", code, log)

@@ -1,18 +1,19 @@
 """The commands that make one run of a sweep, and whether it still needs them."""
 
 import json
+import os
 import shlex
-from collections.abc import Iterable, Sequence
+import shutil
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
 from regoal.errors import UsageError
 from regoal.records.json_lines import JsonObject, read_json
 from regoal.records.run_record import CONFIG, DONE, RESULTS, load_run
+from regoal.sweeps.given import copy_problems
 from regoal.sweeps.sweep_file import RunSetting, Sweep
 from regoal.system.units import number_text
-
-SPLITS = ("train", "validation", "test")
 
 
 def finished(sweep: Sweep, setting: RunSetting) -> bool:
@@ -45,10 +46,12 @@ def generate_arguments(sweep: Sweep, domain: str, split: str, folder: Path) -> l
 
 def training_arguments(sweep: Sweep, setting: RunSetting) -> list[str]:
     """Arguments of the command that trains one run, or goes on with it."""
-    train, validation, _ = (str(sweep.instances(setting.domain, split)) for split in SPLITS)
-    words = ["train", f"{train}/domain.pddl", "--problems", train, "--validation", validation]
+    domain = setting.domain
+    train, validation = (str(sweep.instances(domain, x)) for x in ("train", "validation"))
+    words = ["train", f"{train}/domain.pddl", "--problems", train]
+    words += ["--validation", validation] if "validation" in sweep.splits(domain) else []
     words += ["--hindsight", setting.hindsight, "--seed", str(setting.seed)]
-    words += ["--name", setting.domain, "--preset", setting.preset]
+    words += ["--name", domain, "--preset", setting.preset]
     words += ["--budget", f"{number_text(float(setting.budget_minutes))}m"]
     words += [word for item in sorted(setting.overrides.items()) for word in _option(*item)]
     return [*words, "--out", str(sweep.folder(setting)), "--resume"]
@@ -58,11 +61,42 @@ def testing_arguments(sweep: Sweep, setting: RunSetting) -> list[str]:
     """Arguments of the command that tests it; the test of an earlier policy is repeated."""
     folder, test = sweep.folder(setting), str(sweep.instances(setting.domain, "test"))
     words = ["evaluate", str(folder), "--problems", test, "--out", str(folder / RESULTS)]
+    words += [word for item in sorted((sweep.test or {}).items()) for word in _option(*item)]
     return words if is_outdated(folder) else [*words, "--resume"]
 
 
-STEPS = (training_arguments, testing_arguments)
-"""What makes one run, each step after the one before, whose policy it may depend on."""
+Step = Callable[[Sweep, RunSetting], list[str]]
+
+
+def steps_of(sweep: Sweep, setting: RunSetting) -> list[Step]:
+    """What makes one run, each step after the one before, whose policy it may depend on."""
+    is_tested = "test" in sweep.splits(setting.domain)
+    return [training_arguments, testing_arguments] if is_tested else [training_arguments]
+
+
+def copy_given_problems(sweep: Sweep) -> None:
+    """Copy the PDDL files that the sweep file names to where the runs look for them.
+
+    A split that is there is taken as it is. Raises `UsageError` if files are missing.
+    """
+    for name, given in sweep.given.items():
+        for split in sweep.splits(name):
+            folder = sweep.instances(name, split)
+            if folder.is_dir():
+                continue
+            unfinished = folder.with_name(f".{split}.{os.getpid()}.tmp")
+            copy_problems(given, split, unfinished)
+            give_final_name(unfinished, folder)
+
+
+def give_final_name(unfinished: Path, folder: Path) -> None:
+    """Rename a whole set of problems: half of one would be taken for all of it."""
+    try:
+        unfinished.replace(folder)
+    except OSError:
+        if not folder.is_dir():
+            raise
+        shutil.rmtree(unfinished)  # another sweep was quicker, with the same set
 
 
 def _option(name: str, value: str | int | float | bool) -> list[str]:
@@ -78,19 +112,26 @@ def _shell(program: Iterable[str], arguments: Iterable[str]) -> str:
 
 def done_record(sweep: Sweep, setting: RunSetting) -> JsonObject:
     """What marks a run of this sweep as finished."""
-    return {"finished": True, **asdict(setting), "instances_seed": sweep.instances_seed}
+    record: JsonObject = {"finished": True, **asdict(setting)}
+    record |= {"instances_seed": sweep.instances_seed}
+    given = sweep.given.get(setting.domain)
+    record |= {"pddl": given.digest} if given else {}
+    record |= {"test": sweep.test or False} if sweep.test != {} else {}
+    return {key: value for key, value in record.items() if (key, value) != ("variant", "")}
 
 
 def print_commands(sweep: Sweep, *, program: Sequence[str] = ("regoal",)) -> list[str]:
     """Shell lines for a cluster: comments, the generation of instances, then one line a run.
 
-    The lines of one part do not depend on each other. Finished runs are left out.
+    The lines of one part do not depend on each other. Finished runs are left out. PDDL files that
+    the sweep file names are copied by this call. Raises `UsageError` if one is missing.
     """
+    copy_given_problems(sweep)
     waiting = [setting for setting in sweep.settings if not finished(sweep, setting)]
     domains = dict.fromkeys(setting.domain for setting in waiting)
     lines = ["# first, once:"]
     for domain in domains:
-        for split in SPLITS:
+        for split in sweep.splits(domain) if domain not in sweep.given else ():
             folder = sweep.instances(domain, split)
             if not folder.is_dir():
                 unfinished = folder.with_name(f".{split}.tmp")
@@ -99,7 +140,7 @@ def print_commands(sweep: Sweep, *, program: Sequence[str] = ("regoal",)) -> lis
                 lines.append(f"{_shell(program, making)} && {shlex.join(moving)}")
     lines.append("# then, in any order:")
     for setting in waiting:
-        steps = [_shell(program, step(sweep, setting)) for step in STEPS]
+        steps = [_shell(program, step(sweep, setting)) for step in steps_of(sweep, setting)]
         done = shlex.quote(json.dumps(done_record(sweep, setting)))
         mark = f"printf '%s\\n' {done} > {shlex.quote(str(sweep.folder(setting) / DONE))}"
         lines.append(" && ".join([*steps, mark]))

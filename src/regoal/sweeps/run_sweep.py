@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 
 from regoal.sweeps.cell import Failure, make_instances, run_cell
-from regoal.sweeps.commands import finished
+from regoal.sweeps.commands import copy_given_problems, finished
 from regoal.sweeps.sweep_file import RunSetting, Sweep
 from regoal.system.processes import Processes
 from regoal.system.units import duration_text
@@ -27,7 +27,8 @@ def run_sweep(
     """Run what is not finished, `jobs` at a time, and return what failed.
 
     Each run's output goes to a log next to its folder. On an interrupt every running process is
-    terminated, so that it can save, and killed after a minute.
+    terminated, so that it can save, and killed after a minute. Raises `UsageError` if PDDL files
+    are missing that the sweep file names.
     """
     # More threads than cores make small kernels several times slower.
     processes = Processes({"OMP_NUM_THREADS": "1"} if jobs > 1 else {})
@@ -58,8 +59,9 @@ def prepare(
     """Make the problems of all runs that are not finished, and return these runs.
 
     If the problems of a domain cannot be made, that is added to `failures`, and its runs are left
-    out.
+    out. Raises `UsageError` if PDDL files are missing that the sweep file names.
     """
+    copy_given_problems(sweep)
     waiting = [setting for setting in sweep.settings if not finished(sweep, setting)]
     tell(f"{len(sweep.settings)} runs, {len(sweep.settings) - len(waiting)} of them finished")
     for domain in dict.fromkeys(setting.domain for setting in waiting):

@@ -10,19 +10,26 @@ instances_seed = 0    # optional
 [overrides]           # optional: further options of `regoal train`
 layers = 20
 temperature.episodes = 50
+[variants.plain]      # optional: every run once with these further options, by a name
+ladder = false
+[test]                # optional: options of `regoal evaluate`; `test = false` only trains
+time_limit = "30m"
+[pddl.mydomain]       # optional: PDDL files of domains that regoal does not generate (`given.py`)
 """
 
+import re
 import tomllib
-from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass, fields, replace
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from regoal.config import DEVICES, HINDSIGHTS, PRESETS, TrainConfig
+from regoal.config import HINDSIGHTS, PRESETS, TrainConfig
 from regoal.domains.splits import DOMAINS
 from regoal.errors import UsageError
+from regoal.sweeps.given import GivenDomain, find_given
+from regoal.sweeps.options import Value, check_override, flatten, read_test
 from regoal.system.files import read_bytes
-from regoal.system.threads import MOST_THREADS
 
 MOST_MINUTES = 10**6
 _KEYS: dict[str, tuple[type, ...]] = {
@@ -34,20 +41,17 @@ _KEYS: dict[str, tuple[type, ...]] = {
     "budget_minutes": (int, float),
     "instances_seed": (int, type(None)),
     "overrides": (dict, type(None)),
+    "variants": (dict, type(None)),
+    "test": (dict, bool, type(None)),
+    "pddl": (dict, type(None)),
 }
 """Keys of a sweep file and their types; those that may be none are optional."""
 
 
-_SET_BY_SWEEP = frozenset(("seed", "hindsight", "preset", "budget", "name", "out", "resume"))
-_NOT_LEARNING: dict[str, Collection[object]] = {
-    "threads": range(MOST_THREADS + 1),
-    "workers": range(MOST_THREADS + 1),
-    "device": DEVICES,
-}
-_OPTIONS = frozenset(field.name for field in fields(TrainConfig)) | _NOT_LEARNING.keys()
-"""What may be overridden, less what the sweep sets itself."""
+_NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
+INSTANCES = "instances"
+SPLITS = ("train", "validation", "test")
 _CHOICES: dict[str, Collection[str]] = {
-    "domains": DOMAINS,
     "hindsight": HINDSIGHTS,
     "preset": PRESETS,
 }
@@ -62,13 +66,16 @@ class RunSetting:
     seed: int
     preset: str
     budget_minutes: float
-    overrides: dict[str, str | int | float | bool]
+    overrides: dict[str, Value]
     """Further options of `regoal train`, by their name without the dashes."""
+    variant: str = ""
+    """The name of those overrides that not all runs of the sweep have; may be empty."""
 
     @property
     def name(self) -> str:
         """Where the run lies below the sweep's folder."""
-        return f"{self.domain}/{self.hindsight}/{self.seed}"
+        variant = f"{self.variant}/" if self.variant else ""
+        return f"{variant}{self.domain}/{self.hindsight}/{self.seed}"
 
 
 @dataclass(frozen=True)
@@ -81,14 +88,25 @@ class Sweep:
     out: Path
     settings: tuple[RunSetting, ...]
     instances_seed: int = 0
+    test: Mapping[str, Value] | None = field(default_factory=dict)
+    """Options of `regoal evaluate`; None if the sweep only trains."""
+    given: Mapping[str, GivenDomain] = field(default_factory=dict)
+    """The domains whose PDDL files the sweep file names."""
 
     def folder(self, setting: RunSetting) -> Path:
         """The run folder of one setting."""
         return self.out / setting.name
 
     def instances(self, domain: str, split: str) -> Path:
-        """The folder of one domain's problems, shared by all runs with this seed of problems."""
-        return self.out / "instances" / f"seed-{self.instances_seed}" / domain / split
+        """The folder of one domain's problems, shared by all runs with the same problems."""
+        given = self.given.get(domain)
+        kind = f"pddl-{given.digest}" if given else f"seed-{self.instances_seed}"
+        return self.out / INSTANCES / kind / domain / split
+
+    def splits(self, domain: str) -> list[str]:
+        """The splits of a domain's problems that the sweep needs."""
+        has = self.given[domain].splits if domain in self.given else SPLITS
+        return [s for s in SPLITS if s in has and (s != "test" or self.test is not None)]
 
 
 def read_sweep(path: Path) -> Sweep:
@@ -99,10 +117,11 @@ def read_sweep(path: Path) -> Sweep:
     if unknown := sorted(set(values) - set(_KEYS)):
         raise UsageError(f"{path} has unknown keys: {', '.join(unknown)}.")
     values["domains"] = [str(name).lower() for name in values["domains"]]
-    values["overrides"] = dict(_flat(values.get("overrides", {})))
     for key, kind in (("domains", str), ("hindsight", str), ("seeds", int)):
         _check_items(path, key, values[key], kind)
+    given = _read_given(path, values["domains"], values.get("pddl", {}))
     _check_values(path, values)
+    variants = _read_variants(path, values)
     settings = tuple(
         RunSetting(
             domain,
@@ -110,24 +129,66 @@ def read_sweep(path: Path) -> Sweep:
             seed,
             values["preset"],
             values["budget_minutes"],
-            values["overrides"],
+            overrides,
+            variant,
         )
         for seed in values["seeds"]
+        for variant, overrides in variants.items()
         for domain in values["domains"]
         for hindsight in values["hindsight"]
     )
-    sweep = Sweep(Path(values["out"]), settings, values.get("instances_seed", 0))
+    test = read_test(path, values.get("test", {}))
+    sweep = Sweep(Path(values["out"]), settings, values.get("instances_seed", 0), test, given)
     _check_folders(path, sweep)
     return sweep
 
 
-def _flat(table: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    """Options by name, also those that TOML has in a table, as `temperature.episodes = 50`."""
-    for name, value in table.items():
-        if isinstance(value, dict):
-            yield from ((f"{name}.{part}", inner) for part, inner in value.items())
-        else:
-            yield name, value
+def _read_given(
+    path: Path, domains: Collection[str], table: Mapping[str, object]
+) -> dict[str, GivenDomain]:
+    """The domains with PDDL files of their own. Raises `UsageError` for one that nobody knows."""
+    given: dict[str, GivenDomain] = {}
+    for name in domains:
+        try:
+            found = find_given(table, name)
+        except UsageError as error:
+            raise UsageError(f"{path}: {error}") from error
+        if found is not None:
+            _check_name(path, name)
+            given[name] = found
+        elif name not in DOMAINS:
+            known = ", ".join(DOMAINS)
+            raise UsageError(
+                f"{path}: domains has {name!r}. Choose from: {known}; or name its files in [pddl]."
+            )
+    return given
+
+
+def _read_variants(path: Path, values: Mapping[str, Any]) -> dict[str, dict[str, Value]]:
+    """The overrides of each variant, with those of all runs; one without a name if none is given.
+
+    Raises `UsageError` for an override that will not do.
+    """
+    common = dict(flatten(values.get("overrides", {})))
+    variants: dict[str, dict[str, Value]] = {}
+    for name, table in (values.get("variants") or {"": {}}).items():
+        if name:
+            _check_name(path, name)
+        if not isinstance(table, dict):
+            raise UsageError(f"{path}: variants.{name} must be a table of options.")
+        variants[name] = common | dict(flatten(table))
+        for option, value in variants[name].items():
+            check_override(path, PRESETS[values["preset"]], option, value)
+    return variants
+
+
+def _check_name(path: Path, name: str) -> None:
+    """Raise `UsageError` for a name that cannot be a folder, or that has another meaning."""
+    if not _NAME.fullmatch(name) or name == INSTANCES:
+        raise UsageError(
+            f"{path}: {name!r} cannot be a name here. Take lower-case letters, digits and single "
+            f"dashes between them, and not {INSTANCES!r}."
+        )
 
 
 def _toml(path: Path) -> dict[str, Any]:
@@ -152,34 +213,9 @@ def _check_values(path: Path, values: Mapping[str, Any]) -> None:
             TrainConfig(seed=seed)
     except ValueError as error:
         raise UsageError(f"{path}: {error}.") from error
-    for name, value in values["overrides"].items():
-        _check_override(path, PRESETS[values["preset"]], name, value)
     minutes = values["budget_minutes"]
     if not 0 < minutes <= MOST_MINUTES:
         raise UsageError(f"{path}: budget_minutes lies above 0, at most at {MOST_MINUTES}.")
-
-
-def _check_override(path: Path, config: TrainConfig, name: str, value: object) -> None:
-    if not isinstance(value, str | int | float):
-        raise UsageError(f"{path}: the override {name} = {value!r} has the wrong type.")
-    option, _, part = name.replace("-", "_").partition(".")
-    if option in _SET_BY_SWEEP:
-        raise UsageError(f"{path}: the sweep sets {name!r} itself; take it out of the overrides.")
-    if option not in _OPTIONS:
-        raise UsageError(f"{path}: `regoal train` has no option {name!r} to override.")
-    if option in _NOT_LEARNING:
-        if value not in _NOT_LEARNING[option] or isinstance(value, bool | float):
-            raise UsageError(f"{path}: the override {name} = {value!r} is none that it can have.")
-        return
-    whole: Any = getattr(config, option)
-    known = getattr(whole, part, None) if part else whole
-    if type(value) is not type(known) and (type(value), type(known)) != (int, float):
-        raise UsageError(f"{path}: the override {name} = {value!r} has the wrong type.")
-    try:
-        changed: Any = replace(whole, **{part: value}) if part else value
-        replace(config, **{option: changed})
-    except ValueError as error:
-        raise UsageError(f"{path}: the override {name}: {error}.") from error
 
 
 def _check_folders(path: Path, sweep: Sweep) -> None:
@@ -194,7 +230,7 @@ def _check_folders(path: Path, sweep: Sweep) -> None:
 def _check(path: Path, key: str, value: object, kinds: tuple[type, ...]) -> None:
     if value is None and type(None) not in kinds:
         raise UsageError(f"{path} lacks the key {key!r}.")
-    if not isinstance(value, kinds) or isinstance(value, bool):
+    if not isinstance(value, kinds) or (isinstance(value, bool) and bool not in kinds):
         raise UsageError(f"{path}: {key} = {value!r} has the wrong type.")
 
 
