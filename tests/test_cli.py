@@ -652,6 +652,23 @@ def test_lama_makes_the_same_records(lamps, tmp_path, capsys):
     assert [r.plan_length for r in read_results(records)] == [2, 3, 10]
 
 
+@pytest.mark.planner
+def test_lama_goes_on(lamps, tmp_path, capsys, monkeypatch):
+    pytest.importorskip("up_fast_downward")
+    records = tmp_path / "lama.jsonl"
+    words = ["lama", lamps / "domain.pddl", "--problems", lamps, "--time-limit", "30s"]
+    assert regoal(*words, "--resume") == 36
+    assert regoal(*words, "--out", records) == 0
+    first, _, third = records.read_text().splitlines(keepends=True)
+    records.write_text(first + third)
+    capsys.readouterr()
+    assert regoal(*words, "--out", records, "--resume") == 0
+    assert "2 of 3 problems have their results" in capsys.readouterr().out
+    assert records.read_text().startswith(first + third)
+    assert sorted(r.plan_length for r in read_results(records)) == [2, 3, 10]
+    assert regoal(*words, "--out", records, "--resume", "--memory-limit", "2G") == 36
+
+
 def test_every_command_of_a_sweep_is_one_of_ours(tmp_path, capsys):
     file = tmp_path / "grid.toml"
     file.write_text(

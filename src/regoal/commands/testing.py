@@ -3,10 +3,10 @@
 import math
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from tyro.conf import FlagCreatePairsOff, Positional
 
@@ -24,10 +24,6 @@ from regoal.records.results import PlanResult, problem_names
 from regoal.records.run_record import check_credit, kept_results
 from regoal.system.limits import check_memory_limit
 from regoal.system.threads import free_threads
-
-if TYPE_CHECKING:
-    from regoal.evaluation.evaluate import TestSettings
-    from regoal.networks.policy_file import Policy
 
 MOST_MIB = 10**9
 
@@ -88,7 +84,8 @@ class Evaluate:
             shorten=self.shorten,
             memory_limit_mib=self.memory_limit,
         )
-        known = self._known(policy, problems, settings) if self.resume else []
+        digest = partial(settings.digest, policy)
+        known = _find_known(self.out, self.plans, problems, digest) if self.resume else []
         settings = replace(settings, known=frozenset(result.problem for result in known))
         errors: list[RegoalError] = []
         with terminal.live_line() as show:
@@ -109,21 +106,6 @@ class Evaluate:
             raise UsageError("--memory-limit is for the CPU only: leave out --device cuda.")
         return "cpu"
 
-    def _known(
-        self, policy: "Policy", problems: Sequence[tuple[Path, Path]], settings: "TestSettings"
-    ) -> list[PlanResult]:
-        """Return the results of a stopped call, without those whose plan file is missing."""
-        if self.out is None:
-            raise UsageError("--resume needs --out, the file of records to go on with.")
-        names = problem_names([problem for _, problem in problems])
-        digests = [settings.digest(policy, *files) for files in problems]
-        known = kept_results(self.out, dict(zip(names, digests, strict=True)))
-        if self.plans is not None:
-            plans = self.plans
-            known = [r for r in known if not r.solved or (plans / f"{r.problem}.plan").is_file()]
-        print(f"{len(known)} of {len(problems)} problems have their results in {self.out}")
-        return known
-
 
 @dataclass(frozen=True, kw_only=True)
 class Lama:
@@ -141,6 +123,9 @@ class Lama:
     """How many problems at a time."""
     out: Path | None = None
     """A file for the records, one line of JSON a problem."""
+    resume: FlagCreatePairsOff[bool] = False
+    """Go on if an earlier call with the same options has stopped: problems that --out has
+    results of are not run again."""
     plans: Path | None = None
     """A folder for the plans, one NAME.plan a solved problem."""
 
@@ -155,6 +140,7 @@ class Lama:
 
         problems = with_domains(problem_files(self.problems), self.domain)
         limits = Limits(self.time_limit, int(min(self.memory_limit, MOST_MIB)))
+        known = _find_known(self.out, self.plans, problems, limits.digest) if self.resume else []
         with tempfile.TemporaryDirectory(prefix="regoal-") as unkept, terminal.live_line() as show:
             found = lama_folder(
                 problems,
@@ -162,7 +148,30 @@ class Lama:
                 limits=limits,
                 plans=self.plans or Path(unkept),
                 fault_of=fault_of,
+                known=[result.problem for result in known],
             )
-            results = terminal.follow(found, len(problems), self.out, show)
+            results = terminal.follow(found, len(problems), self.out, show, known)
         terminal.print_coverage(results)
         return EXIT_DONE if all(r.outcome.expected for r in results) else EXIT_INTERNAL
+
+
+def _find_known(
+    out: Path | None,
+    plans: Path | None,
+    problems: Sequence[tuple[Path, Path]],
+    digest: Callable[[Path, Path], str],
+) -> list[PlanResult]:
+    """Return the results of a stopped call, without those whose plan file is missing.
+
+    `digest` identifies a test by its domain file and problem file. Raises `UsageError` if a record
+    is of another test, or if there is no file of records.
+    """
+    if out is None:
+        raise UsageError("--resume needs --out, the file of records to go on with.")
+    names = problem_names([problem for _, problem in problems])
+    digests = [digest(*files) for files in problems]
+    known = kept_results(out, dict(zip(names, digests, strict=True)))
+    if plans is not None:
+        known = [r for r in known if not r.solved or (plans / f"{r.problem}.plan").is_file()]
+    print(f"{len(known)} of {len(problems)} problems have their results in {out}")
+    return known

@@ -6,6 +6,7 @@ library is used, and neither torch nor pymimir is loaded.
 
 import ast
 import contextlib
+import hashlib
 import importlib.util
 import logging
 import math
@@ -17,14 +18,14 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from regoal.errors import UsageError
 from regoal.records.results import Outcome, PlanResult, problem_names
-from regoal.system.files import write_text_atomically
+from regoal.system.files import short_digest, write_text_atomically
 
 LAMA = "lama"
 POLL_S = 0.1
@@ -75,6 +76,12 @@ class Limits:
         """Wall-clock seconds after which a call is killed in any case."""
         return 2 * self.time_s + 10
 
+    def digest(self, domain: Path, problem: Path) -> str:
+        """Return the first digits of the SHA-256 of everything that a result depends on."""
+        texts = [short_digest(path) if path.is_file() else "" for path in (domain, problem)]
+        inputs = (LAMA, texts, self.time_s, self.memory_mib)
+        return hashlib.sha256(repr(inputs).encode()).hexdigest()[:16]
+
 
 def run_lama(
     domain: Path, problem: Path, *, time_limit_s: float, memory_limit_mib: int, plan_path: Path
@@ -96,25 +103,29 @@ def lama_folder(
     limits: Limits,
     plans: Path,
     fault_of: PlanCheck | None = None,
+    known: Collection[str] = (),
 ) -> Iterator[PlanResult]:
     """Find LAMA's first plan for each (domain, problem), `jobs` at a time.
 
-    Results are yielded in the order given, each as soon as it and all before it are known. Plans
+    Problems whose names are `known` are skipped. Results are yielded in the order given, each as
+    soon as it and all before it are known. Plans
     are written to `plans/NAME.plan`. If `fault_of` finds a fault in a plan, its outcome is
     `INVALID_PLAN`. The plan is then kept as `NAME.plan.invalid`, and a warning says why. If the
     caller stops early, running planners are killed. Raises as `run_lama` does.
     """
     fast_downward()
     names = problem_names([problem for _, problem in problems])
+    named = [(*x, name) for x, name in zip(problems, names, strict=True) if name not in known]
     stop = threading.Event()
     with ThreadPoolExecutor(max_workers=max(jobs, 1)) as pool:
         try:
             futures = [
                 pool.submit(_find_first_plan, domain, problem, limits, plans / f"{name}.plan", stop)
-                for (domain, problem), name in zip(problems, names, strict=True)
+                for domain, problem, name in named
             ]
-            for future, (domain, problem), name in zip(futures, problems, names, strict=True):
-                result = replace(future.result(), problem=name)
+            for future, (domain, problem, name) in zip(futures, named, strict=True):
+                inputs = limits.digest(domain, problem)
+                result = replace(future.result(), problem=name, inputs=inputs)
                 plan = plans / f"{name}.plan"
                 fault = fault_of(domain, problem, plan) if result.solved and fault_of else ""
                 yield _refuse(result, plan, fault) if fault else result

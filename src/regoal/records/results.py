@@ -81,7 +81,8 @@ class PlanResult:
     policy: str = ""
     """The beginning of the policy file's SHA-256; empty if no policy was run."""
     inputs: str = ""
-    """The beginning of a SHA-256 of all it depends on: policy, files, limits; empty for LAMA."""
+    """The beginning of a SHA-256 of all it depends on: policy or planner, files, limits. Empty in
+    old records of LAMA."""
 
     def __post_init__(self) -> None:
         if self.solved != (self.plan_length is not None):
