@@ -18,6 +18,7 @@ from statistics import fmean
 from typing import Any
 
 from regoal.cli import script
+from regoal.reports.attributes import MISSING
 from regoal.reports.rendering import Table
 from regoal.sweeps.sweep_file import Sweep
 from reproduction.cells import Records, make_table, note_commits, order_of, read_arguments, text_row
@@ -97,7 +98,7 @@ def _make_row(variant: str, domain: str, records: list[Mapping[str, Any]]) -> An
         ", ".join(str(record["seed"]) for record in records),
         ", ".join("never" if x.first is None else str(x.first) for x in found),
         ", ".join(f"{x.complete} of {x.after}" for x in found),
-        ", ".join("–" if x.mean is None else f"{x.mean:.2f}" for x in found),
+        ", ".join(MISSING if x.mean is None else f"{x.mean:.2f}" for x in found),
         f"{sum(x.steady for x in found)} of {len(found)}",
     )
 

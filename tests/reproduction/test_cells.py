@@ -2,22 +2,15 @@
 
 import shutil
 import sys
-from pathlib import Path
 
 import pytest
 
+from lamps import write_lamps
 from regoal.errors import UsageError
 from regoal.records.json_lines import read_jsonl, write_json_lines
 from regoal.sweeps.sweep_file import read_sweep
+from reproduction import cells, steadiness
 
-DOMAIN = """
-(define (domain lamps)
-  (:requirements :strips :typing)
-  (:types lamp)
-  (:predicates (dark ?l - lamp) (lit ?l - lamp))
-  (:action switch :parameters (?l - lamp) :precondition (dark ?l)
-    :effect (and (lit ?l) (not (dark ?l)))))
-"""
 FILE = """
 out = {out!r}
 domains = ["lamps-own"]
@@ -61,32 +54,10 @@ lines = [json.dumps(dict(zip(keys, values))) + "\\n" for values in validations]
 """
 
 
-def problem(lamps):
-    names = [f"l{i}" for i in range(lamps)]
-    dark, lit = (" ".join(f"({p} {name})" for name in names) for p in ("dark", "lit"))
-    return (
-        f"(define (problem p) (:domain lamps) (:objects {' '.join(names)} - lamp)\n"
-        f"  (:init {dark}) (:goal (and {lit})))\n"
-    )
-
-
-@pytest.fixture
-def cells(monkeypatch):
-    monkeypatch.syspath_prepend(Path(__file__).parents[2])
-    from reproduction import cells
-
-    return cells
-
-
 @pytest.fixture
 def sweep(monkeypatch, tmp_path):
     """Read a sweep over lamps: four cells, with files of 1 to 4 lamps, and 2 and 5 for tests."""
-    for name, lamps in {"training": (1, 2, 3, 4), "easy": (2,), "hard": (5,)}.items():
-        folder = tmp_path / "given/lamps" / name
-        folder.mkdir(parents=True)
-        for size in lamps:
-            (folder / f"p{size}.pddl").write_text(problem(size))
-    (tmp_path / "given/lamps/domain.pddl").write_text(DOMAIN)
+    write_lamps(tmp_path / "given/lamps", training=(1, 2, 3, 4), easy=(2,), hard=(5,))
     monkeypatch.setenv("OWN", str(tmp_path / "given"))
 
     def read(test="test = false", text=FILE):
@@ -111,7 +82,7 @@ NAMES = [f"{variant}/lamps-own/lifted/{seed}" for variant in ("flat", "preset") 
 
 
 def test_what_has_a_record_is_not_run_again_even_without_its_folder(
-    cells, sweep, program, tmp_path, capsys
+    sweep, program, tmp_path, capsys
 ):
     file = tmp_path / "results/x.jsonl"
     assert not cells.run_cells(sweep(), file, only=["preset/"], program=program())
@@ -124,7 +95,7 @@ def test_what_has_a_record_is_not_run_again_even_without_its_folder(
     assert not cells.run_cells(sweep(), file, program=["never"])
 
 
-def test_a_record(cells, sweep, program, tmp_path):
+def test_a_record(sweep, program, tmp_path):
     file = tmp_path / "x.jsonl"
     cells.run_cells(sweep(), file, only=["flat/lamps-own/lifted/1"], program=program())
     [record] = read_jsonl(file)
@@ -137,7 +108,7 @@ def test_a_record(cells, sweep, program, tmp_path):
     }
 
 
-def test_records_of_other_settings_are_refused(cells, sweep, program, tmp_path):
+def test_records_of_other_settings_are_refused(sweep, program, tmp_path):
     file = tmp_path / "x.jsonl"
     cells.run_cells(sweep(), file, program=program())
     with pytest.raises(
@@ -146,14 +117,14 @@ def test_records_of_other_settings_are_refused(cells, sweep, program, tmp_path):
         cells.run_cells(sweep(text=FILE.replace("updates = 2", "updates = 3")), file)
 
 
-def test_a_failed_cell_has_no_record(cells, sweep, program, tmp_path):
+def test_a_failed_cell_has_no_record(sweep, program, tmp_path):
     file = tmp_path / "x.jsonl"
     failures = cells.run_cells(sweep(), file, program=program(fail="flat"))
     assert [failure.step for failure in failures] == [f"{name} train" for name in NAMES[:2]]
     assert list(cells.read_records(file)) == NAMES[2:]
 
 
-def test_records_are_taken_from_folders(cells, sweep, program, tmp_path):
+def test_records_are_taken_from_folders(sweep, program, tmp_path):
     file, other = tmp_path / "x.jsonl", tmp_path / "y.jsonl"
     cells.run_cells(sweep(), file, only=["preset"], program=program())
     folders = [tmp_path / "runs" / name for name in (NAMES[2], NAMES[0])]
@@ -166,7 +137,7 @@ def test_records_are_taken_from_folders(cells, sweep, program, tmp_path):
     assert read_jsonl(other) == read_jsonl(file)[:1], "a new record replaces the old one"
 
 
-def test_cells_are_trained_and_tested_by_parts_under_limits(cells, sweep, tmp_path):
+def test_cells_are_trained_and_tested_by_parts_under_limits(sweep, tmp_path):
     file = tmp_path / "x.jsonl"
     test = 'test = {max_steps = 9, time_limit = "60s", memory_limit = "8G"}'
     assert not cells.run_cells(sweep(test), file, only=["preset/lamps-own/lifted/0"])
@@ -178,9 +149,7 @@ def test_cells_are_trained_and_tested_by_parts_under_limits(cells, sweep, tmp_pa
     assert record["settings"]["test"] == {"max_steps": 9, "time_limit": "60s", "memory_limit": "8G"}
 
 
-def test_steadiness(cells, sweep, monkeypatch, tmp_path):
-    from reproduction import steadiness
-
+def test_steadiness(sweep):
     complete, none = [1, 4, 4, 4], [1, 0, 1, 4]
     after = [none, none, complete, *([complete] * 9), none]
     assert steadiness.measure(after).steady
@@ -202,13 +171,13 @@ def test_steadiness(cells, sweep, monkeypatch, tmp_path):
     table, text = steadiness.summarise(records, sweep())
     assert [[cell.text for cell in row] for row in table.rows] == [
         ["preset", "lamps-own", "0, 1", "5, 10", "1 of 1, 0 of 1", "1.00, 0.50", "1 of 2"],
-        ["flat", "lamps-own", "0", "never", "0 of 0", "–", "0 of 1"],
+        ["flat", "lamps-own", "0", "never", "0 of 0", "-", "0 of 1"],
     ]
     assert text.splitlines()[1] == "preset,lamps-own,0,9,2,2,5,1,1,1.000,abcdefg"
     assert text.splitlines()[3] == "flat,lamps-own,0,9,2,1,,0,0,,abcdefg"
 
 
-def test_the_sweep_files_of_tables_can_be_read(cells):
+def test_the_sweep_files_of_tables_can_be_read():
     found = read_sweep(cells.REPRODUCTION / "steadiness.toml")
     assert len(found.settings) == 2 * 3 * 7
     assert found.test is None

@@ -12,6 +12,7 @@ from regoal.errors import UsageError
 from regoal.records.json_lines import JsonObject, read_json
 from regoal.records.run_record import CONFIG, DONE, RESULTS, load_run
 from regoal.sweeps.given import copy_problems
+from regoal.sweeps.options import Value
 from regoal.sweeps.sweep_file import RunSetting, Sweep
 from regoal.system.units import number_text
 
@@ -53,7 +54,7 @@ def training_arguments(sweep: Sweep, setting: RunSetting) -> list[str]:
     words += ["--hindsight", setting.hindsight, "--seed", str(setting.seed)]
     words += ["--name", domain, "--preset", setting.preset]
     words += ["--budget", f"{number_text(float(setting.budget_minutes))}m"]
-    words += [word for item in sorted(setting.overrides.items()) for word in _option(*item)]
+    words += [word for item in sorted(setting.overrides.items()) for word in option_words(*item)]
     return [*words, "--out", str(sweep.folder(setting)), "--resume"]
 
 
@@ -61,7 +62,7 @@ def testing_arguments(sweep: Sweep, setting: RunSetting) -> list[str]:
     """Arguments of the command that tests it; the test of an earlier policy is repeated."""
     folder, test = sweep.folder(setting), str(sweep.instances(setting.domain, "test"))
     words = ["evaluate", str(folder), "--problems", test, "--out", str(folder / RESULTS)]
-    words += [word for item in sorted((sweep.test or {}).items()) for word in _option(*item)]
+    words += [word for item in sorted((sweep.test or {}).items()) for word in option_words(*item)]
     return words if is_outdated(folder) else [*words, "--resume"]
 
 
@@ -99,7 +100,8 @@ def give_final_name(unfinished: Path, folder: Path) -> None:
         shutil.rmtree(unfinished)  # another sweep was quicker, with the same set
 
 
-def _option(name: str, value: str | int | float | bool) -> list[str]:
+def option_words(name: str, value: Value) -> list[str]:
+    """Return the words of an option on the command line."""
     name = name.replace("_", "-")
     if isinstance(value, bool):
         return [f"--{name}" if value else f"--no-{name}"]

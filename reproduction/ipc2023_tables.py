@@ -1,0 +1,177 @@
+"""The tables of `reproduction.ipc2023`, from its records of problems."""
+
+import csv
+import io
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+
+from regoal.records.results import PlanResult
+from regoal.records.run_record import read_results
+from regoal.reports.attributes import MISSING
+from regoal.reports.rendering import Table
+from reproduction.cells import text_row
+
+OPTIONS: dict[str, tuple[str, ...]] = {"trained": (), "shipped": (), "lama": ()}
+"""Methods, each with its own options of `regoal evaluate` or `regoal lama`.
+
+A method begins with `trained`, `shipped` or `lama`, as `trained-fast` would.
+"""
+METHODS = tuple(OPTIONS)
+PARTS = ("easy", "medium", "hard")
+PUBLISHED: dict[str, tuple[int | None, ...]] = {
+    "HUZAR (2023)": (61, 35, 70, 26, 90, 66, 88, 40, 30, 66),
+    "GOFAI (2023)": (61, 35, 64, 35, 90, 56, 76, 42, 30, 71),
+    "SMAC (2023)": (61, 32, 66, 26, 74, 67, 90, 36, 30, 66),
+    "GOOSE, rank-SVM (2024)": (85, 24, 77, 3, 90, 56, 57, 37, 72, 56),
+    "Vanir (2023)": (None, None, 77, None, 90, 68, 89, 40, None, None),
+    "Muninn (2023)": (39, 11, 42, 0, 30, 15, 16, 26, 32, 17),
+}
+"""Published coverage of 90 problems a domain, by planner, in the order of domains."""
+DOMAINS = (
+    "blocksworld", "childsnack", "ferry", "floortile", "miconic", "rovers", "satellite", "sokoban",
+    "spanner", "transport",
+)  # fmt: skip
+COLUMNS = (
+    "domain", "method", "part", "given", "tested", "solved", "solved_without_return", "quality",
+    "actions", "median_seconds",
+)  # fmt: skip
+
+Results = Mapping[tuple[str, str], Sequence[PlanResult]]
+"""Records of problems by (method, domain)."""
+
+
+def read_all(folder: Path) -> Results:
+    """Read the records of all methods and domains."""
+    return {
+        (method, domain): read_results(folder / method / f"{domain}.jsonl")
+        for method in METHODS
+        for domain in DOMAINS
+    }
+
+
+@dataclass(frozen=True)
+class Score:
+    """How one method did on some problems."""
+
+    given: int
+    results: Sequence[PlanResult]
+    quality: float
+    """The sum over the problems of the length of the shortest known plan, divided by ours."""
+
+    @property
+    def solved(self) -> list[PlanResult]:
+        """The results with a plan."""
+        return [result for result in self.results if result.solved]
+
+    @property
+    def seconds(self) -> float | None:
+        """The median of the seconds of the solved problems."""
+        return median(r.seconds for r in self.solved) if self.solved else None
+
+
+def score(results: Results, method: str, domain: str, part: str = "") -> Score:
+    """Score a method on a domain, or on a part of it.
+
+    The problems given are those that some method has a record of. A best known plan is the shortest
+    one of all methods.
+    """
+    of_all = [r for (_, d), found in results.items() if d == domain for r in found]
+    given = {r.problem for r in of_all if r.problem.startswith(part)}
+    best: dict[str, int] = {}
+    for result in of_all:
+        if result.plan_length is not None:
+            best[result.problem] = min(
+                best.get(result.problem, result.plan_length), result.plan_length
+            )
+    own = [result for result in results[method, domain] if result.problem in given]
+    # An empty plan is as good as it gets.
+    quality = sum(
+        best[r.problem] / r.plan_length if r.plan_length else 1.0
+        for r in own
+        if r.plan_length is not None
+    )
+    return Score(len(given), own, quality)
+
+
+def coverage_table(results: Results) -> Table:
+    """Make the table of solved problems: ours by easy, medium and hard, and the published rows."""
+    scores = {m: [[score(results, m, d, p) for p in PARTS] for d in DOMAINS] for m in METHODS}
+    given = ["+".join(str(part.given) for part in domain) for domain in scores[METHODS[0]]]
+    total = sum(part.given for domain in scores[METHODS[0]] for part in domain)
+    rows = [text_row("problems given: easy + medium + hard", *given, total, MISSING)]
+    for method, domains in scores.items():
+        run_on = [any(part.results for part in domain) for domain in domains]
+        cells = [
+            "+".join(str(len(part.solved)) for part in domain) if was_run else MISSING
+            for domain, was_run in zip(domains, run_on, strict=True)
+        ]
+        solved = sum(len(part.solved) for domain in domains for part in domain)
+        rows.append(text_row(method, *cells, solved, f"{100 * solved / max(total, 1):.1f}"))
+    for planner, solved_of_90 in PUBLISHED.items():
+        cells = [MISSING if n is None else str(n) for n in solved_of_90]
+        solved = sum(n or 0 for n in solved_of_90)
+        rows.append(text_row(f"{planner}, of 90", *cells, solved, f"{solved / 9:.1f}"))
+    return Table(
+        title="The learning track of 2023: solved test problems",
+        header=("", *DOMAINS, "sum", "%"),
+        rows=tuple(rows),
+        notes=tuple(_note_unfinished(results)),
+    )
+
+
+def _note_unfinished(results: Results) -> list[str]:
+    parts = []
+    for method, domain in results:
+        found = score(results, method, domain)
+        if 0 < len(found.results) < found.given:
+            parts.append(f"{method} {domain} ({len(found.results)} of {found.given})")
+    return [f"Not yet tested on all problems: {', '.join(parts)}."] if parts else []
+
+
+def quality_table(results: Results) -> Table:
+    """Make the table of quality and of the median seconds of the solved problems."""
+    rows = []
+    for method in METHODS:
+        scores = [score(results, method, domain) for domain in DOMAINS]
+        cells = [f"{x.quality:.1f}" if x.results else MISSING for x in scores]
+        times = [MISSING if x.seconds is None else f"{x.seconds:.1f}" for x in scores]
+        rows.append(text_row(f"{method}: quality", *cells, f"{sum(x.quality for x in scores):.1f}"))
+        rows.append(text_row(f"{method}: seconds", *times, MISSING))
+    return Table(
+        title="Quality, and median seconds of the solved problems",
+        header=("", *DOMAINS, "sum"),
+        rows=tuple(rows),
+        notes=("Quality: the shortest plan of all methods here, divided by the plan's length.",),
+    )
+
+
+def to_csv(results: Results) -> str:
+    """Write a row for each domain, method and part, and sums of methods over all domains."""
+    stream = io.StringIO()
+    writer = csv.writer(stream, lineterminator="\n")
+    writer.writerow(COLUMNS)
+    for domain in DOMAINS:
+        for method in METHODS:
+            for part in PARTS:
+                found = score(results, method, domain, part)
+                if found.results:
+                    writer.writerow([domain, method, part, *_numbers([found])])
+    for method in METHODS:
+        found_all = [score(results, method, domain) for domain in DOMAINS]
+        writer.writerow(["sum", method, "", *_numbers(found_all)])
+    return stream.getvalue()
+
+
+def _numbers(scores: Sequence[Score]) -> list[object]:
+    solved = [result for found in scores for result in found.solved]
+    return [
+        sum(found.given for found in scores),
+        sum(len(found.results) for found in scores),
+        len(solved),
+        sum(result.solved_without_return for result in solved),
+        f"{sum(found.quality for found in scores):.2f}",
+        sum(result.plan_length or 0 for result in solved),
+        f"{median(result.seconds for result in solved):.2f}" if solved else "",
+    ]

@@ -1,0 +1,149 @@
+"""`python -m reproduction.ipc2023`: trains, tests, goes on, and its tables."""
+
+import shutil
+from dataclasses import replace
+
+import pytest
+
+from lamps import write_lamps
+from regoal.errors import UsageError
+from regoal.records.results import Outcome, PlanResult
+from regoal.records.run_record import read_results
+from regoal.sweeps.sweep_file import read_sweep
+from reproduction import cells, ipc2023, ipc2023_tables
+
+FILE = """
+out = {out!r}
+domains = ["lamps-2023"]
+hindsight = ["lifted"]
+seeds = [0]
+preset = "laptop"
+budget_minutes = 1
+test = false
+[overrides]
+episodes = 1
+layers = 2
+embedding_size = 16
+updates = 1
+threads = 1
+[pddl."%-2023"]
+domain = "$IPC2023/%/domain.pddl"
+training = "$IPC2023/%/training[:2]"
+test.easy = "$IPC2023/%/testing/easy"
+test.medium = "$IPC2023/%/testing/medium"
+test.hard = "$IPC2023/%/testing/hard"
+"""
+PLAN = PlanResult(
+    problem="easy-p1", domain="ferry", method="lifted", outcome=Outcome.SOLVED,
+    plan_length=10, plan_cost=10, seconds=1.0, steps=10,
+)  # fmt: skip
+
+
+def failed(problem):
+    return replace(PLAN, problem=problem, outcome=Outcome.TIME_LIMIT, plan_length=None)
+
+
+@pytest.fixture
+def call(monkeypatch, tmp_path):
+    """Call the command with a track of one domain, in a folder of its own."""
+    write_lamps(
+        tmp_path / "given/lamps",
+        training=(1, 2, 3), testing_easy=(1, 2), testing_medium=(3,), testing_hard=(4,),
+    )  # fmt: skip
+    (tmp_path / "ipc2023.toml").write_text(FILE.format(out=str(tmp_path / "runs")))
+    for module in (cells, ipc2023):
+        monkeypatch.setattr(module, "REPRODUCTION", tmp_path, raising=False)
+        monkeypatch.setattr(module, "RESULTS_FOLDER", tmp_path / "results")
+    for module in (ipc2023, ipc2023_tables):
+        monkeypatch.setattr(module, "DOMAINS", ("lamps",))
+    monkeypatch.setattr(ipc2023_tables, "PUBLISHED", {"Best (1999)": (45,)})
+    monkeypatch.setenv("IPC2023", str(tmp_path / "given"))
+
+    def main(*words):
+        monkeypatch.setattr("sys.argv", ["ipc2023", *words])
+        ipc2023.main()
+
+    return main
+
+
+def test_it_trains_tests_and_goes_on_from_what_it_has_left(call, tmp_path, monkeypatch, capfd):
+    call("trained")
+    said = capfd.readouterr().out
+    assert "| trained | 2+1+1 | 4 | 100.0 |" in said
+    assert "| shipped | - | 0 | 0.0 |" in said
+    assert "| Best (1999), of 90 | 45 | 45 | 5.0 |" in said
+    records = tmp_path / "results/ipc2023/trained/lamps.jsonl"
+    names = ["easy-p1", "easy-p2", "hard-p4", "medium-p3"]
+    assert [result.problem for result in read_results(records)] == names
+    rows = (tmp_path / "results/ipc2023.csv").read_text().splitlines()
+    assert rows[1].startswith("lamps,trained,easy,2,2,2,2,2.00,3,")
+    assert rows[4].startswith("sum,trained,,4,4,4,4,4.00,10,")
+
+    # Another machine: no run folders, and half of the records.
+    shutil.rmtree(tmp_path / "runs")
+    lines = records.read_text().splitlines(keepends=True)
+    records.write_text("".join(lines[:2]))
+    call("trained")
+    said = capfd.readouterr().out
+    assert "trained lamps: 2 problems left" in said
+    assert "2 of 4 problems have their results" in said
+    assert not (tmp_path / "runs/lamps-2023").exists(), "it is not trained again"
+    assert [result.problem for result in read_results(records)] == names
+
+    monkeypatch.delenv("IPC2023")
+    call("--table")
+    assert "| trained | 2+1+1 | 4 | 100.0 |" in capfd.readouterr().out
+
+
+def test_a_lost_policy_is_missed(call, tmp_path, monkeypatch):
+    sweep = read_sweep(tmp_path / "ipc2023.toml")
+    monkeypatch.setattr(ipc2023, "run_cells", lambda *_: ())
+    with pytest.raises(UsageError, match="lamps-2023/lifted/0 is trained, but there is neither"):
+        ipc2023.train(sweep, tmp_path / "policy")
+
+
+@pytest.mark.planner
+def test_lama_is_a_method(call, tmp_path, capfd):
+    pytest.importorskip("up_fast_downward")
+    call("lama")
+    assert "| lama | 2+1+1 | 4 | 100.0 |" in capfd.readouterr().out
+    call("lama")
+    assert "lama lamps: 0 problems left" in capfd.readouterr().out
+
+
+def test_scores(call):
+    del call  # for its domain
+    results = dict.fromkeys([(m, "lamps") for m in ("trained", "shipped", "lama")], ())
+    results["trained", "lamps"] = [
+        replace(PLAN, plan_length=10, seconds=1.0, returns=1),
+        replace(PLAN, problem="easy-p2", plan_length=30, seconds=9.0),
+        failed("hard-p1"),
+    ]
+    results["lama", "lamps"] = [
+        replace(PLAN, plan_length=5), failed("easy-p2"), failed("hard-p1"),
+        replace(PLAN, problem="hard-p2", plan_length=0),
+    ]  # fmt: skip
+    ours = ipc2023_tables.score(results, "trained", "lamps")
+    assert (ours.given, len(ours.solved), ours.quality, ours.seconds) == (4, 2, 5 / 10 + 1, 5.0)
+    assert ipc2023_tables.score(results, "lama", "lamps", "hard").quality == 1
+    assert ipc2023_tables.score(results, "lama", "lamps", "easy").quality == 1
+    table = ipc2023_tables.coverage_table(results)
+    assert [[cell.text for cell in row] for row in table.rows] == [
+        ["problems given: easy + medium + hard", "2+0+2", "4", "-"],
+        ["trained", "2+0+0", "2", "50.0"],
+        ["shipped", "-", "0", "0.0"],
+        ["lama", "1+0+1", "2", "50.0"],
+        ["Best (1999), of 90", "45", "45", "5.0"],
+    ]
+    assert table.notes == ("Not yet tested on all problems: trained lamps (3 of 4).",)
+    rows = ipc2023_tables.to_csv(results).splitlines()
+    assert rows[1] == "lamps,trained,easy,2,2,2,1,1.50,40,5.00"
+    assert rows[-3] == "sum,trained,,4,3,2,1,1.50,40,5.00"
+
+
+def test_published_figures_add_up_and_the_sweep_file_can_be_read():
+    sums = {name: sum(n or 0 for n in row) for name, row in ipc2023_tables.PUBLISHED.items()}
+    assert list(sums.values()) == [572, 560, 548, 557, 364, 228]
+    sweep = read_sweep(ipc2023.REPRODUCTION / "ipc2023.toml")
+    assert [s.domain for s in sweep.settings] == [f"{name}-2023" for name in ipc2023.DOMAINS]
+    assert sweep.settings[0].budget_minutes <= 60
