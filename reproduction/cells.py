@@ -13,7 +13,10 @@ one from the committed file. A record is a line of JSON:
 """
 
 import argparse
+import csv
+import io
 import threading
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -62,11 +65,13 @@ def read_arguments(about: str | None) -> Arguments:
 
 
 def make_table(
-    name: str, arguments: Arguments, summarise: Callable[[Records, Sweep], tuple[Table, str]]
+    name: str,
+    arguments: Arguments,
+    summarise: Callable[[Records, Sweep], tuple[Sequence[Table], str]],
 ) -> None:
-    """Run the cells of `reproduction/NAME.toml` that have no record, and show their table.
+    """Run the cells of `reproduction/NAME.toml` that have no record, and show their tables.
 
-    The records are in `results/NAME.jsonl`. `summarise` makes the table and the text of
+    The records are in `results/NAME.jsonl`. `summarise` makes the tables and the text of
     `results/NAME.csv`. Raises `UsageError` if some run fails, after all others have ended.
     """
     sweep, file = read_sweep(REPRODUCTION / f"{name}.toml"), RESULTS_FOLDER / f"{name}.jsonl"
@@ -75,9 +80,12 @@ def make_table(
         add_records(file, find_runs(arguments.runs))
     elif not arguments.table:
         failed = run_cells(sweep, file, only=arguments.only, jobs=arguments.jobs)
-    table, text = summarise(read_records(file), sweep)
-    write_text_atomically(file.with_suffix(".csv"), text)
-    print(to_markdown(table), end="")
+    if records := read_records(file):
+        tables, text = summarise(records, sweep)
+        write_text_atomically(file.with_suffix(".csv"), text)
+        print("\n".join(map(to_markdown, tables)), end="")
+    else:
+        print(f"{file} has no record yet.")
     if failed:
         raise UsageError(f"{len(failed)} cells have failed; the first: {failed[0]}.")
 
@@ -177,23 +185,33 @@ def _seconds(run: RunRecord) -> float:
     )
 
 
-def order_of(sweep: Sweep) -> Callable[[Mapping[str, Any]], tuple[int, ...]]:
-    """Return a sorting key that puts records in the sweep's order of variants and domains."""
+def group_records(records: Records, sweep: Sweep) -> dict[tuple[str, str], list[dict[str, Any]]]:
+    """Group records by variant and domain, in the sweep's order of these, and by seed."""
     variants = list(dict.fromkeys(setting.variant for setting in sweep.settings))
     domains = list(dict.fromkeys(setting.domain for setting in sweep.settings))
 
-    def key(record: Mapping[str, Any]) -> tuple[int, ...]:
+    def order(record: Mapping[str, Any]) -> tuple[int, ...]:
         places = [(variants, record["variant"]), (domains, record["domain"])]
         found = (known.index(x) if x in known else len(known) for known, x in places)
         return (*found, record["seed"])
 
-    return key
+    groups: dict[tuple[str, str], list[dict[str, Any]]] = defaultdict(list)
+    for record in sorted(records.values(), key=order):
+        groups[record["variant"], record["domain"]].append(record)
+    return groups
+
+
+def to_csv(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+    """Write rows as comma-separated values, under the names of the columns."""
+    stream = io.StringIO()
+    csv.writer(stream, lineterminator="\n").writerows([columns, *rows])
+    return stream.getvalue()
 
 
 def note_commits(records: Iterable[Mapping[str, Any]]) -> str:
     """Say with which commits the cells were made."""
     commits = sorted({str(record["commit"])[:7] for record in records})
-    return f"Commits: {', '.join(commits)}." if commits else "No cell has a record yet."
+    return f"Commits: {', '.join(commits)}."
 
 
 def text_row(*texts: object) -> tuple[Cell, ...]:

@@ -9,19 +9,24 @@ Cells with a record in `results/steadiness.jsonl` are not run again. With folder
 arguments, which `regoal sweep reproduction/steadiness.toml` has made, nothing is run either.
 """
 
-import csv
-import io
-from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 from typing import Any
 
 from regoal.cli import script
 from regoal.reports.attributes import MISSING
-from regoal.reports.rendering import Table
+from regoal.reports.rendering import Cell, Table
 from regoal.sweeps.sweep_file import Sweep
-from reproduction.cells import Records, make_table, note_commits, order_of, read_arguments, text_row
+from reproduction.cells import (
+    Records,
+    group_records,
+    make_table,
+    note_commits,
+    read_arguments,
+    text_row,
+    to_csv,
+)
 
 AIM = 0.9
 COLUMNS = (
@@ -68,12 +73,10 @@ def measure(validation: list[list[int]]) -> Steadiness:
     return Steadiness(len(validation), validation[first][0], len(shares), complete, mean)
 
 
-def summarise(records: Records, sweep: Sweep) -> tuple[Table, str]:
+def summarise(records: Records, sweep: Sweep) -> tuple[list[Table], str]:
     """Make the table, a row for each variant and domain, and the CSV text, a row for each run."""
-    ordered = sorted(records.values(), key=order_of(sweep))
-    groups: dict[tuple[str, str], list[Mapping[str, Any]]] = defaultdict(list)
-    for record in ordered:
-        groups[record["variant"], record["domain"]].append(record)
+    groups = group_records(records, sweep)
+    ordered = [record for group in groups.values() for record in group]
     table = Table(
         title="How steady learning is",
         header=(
@@ -88,10 +91,10 @@ def summarise(records: Records, sweep: Sweep) -> tuple[Table, str]:
             note_commits(ordered),
         ),
     )
-    return table, _to_csv(ordered)
+    return [table], to_csv(COLUMNS, map(_make_csv_row, ordered))
 
 
-def _make_row(variant: str, domain: str, records: list[Mapping[str, Any]]) -> Any:
+def _make_row(variant: str, domain: str, records: Sequence[Mapping[str, Any]]) -> tuple[Cell, ...]:
     found = [measure(record["validation"]) for record in records]
     return text_row(
         *(variant, domain),
@@ -103,18 +106,13 @@ def _make_row(variant: str, domain: str, records: list[Mapping[str, Any]]) -> An
     )
 
 
-def _to_csv(records: list[dict[str, Any]]) -> str:
-    stream = io.StringIO()
-    writer = csv.writer(stream, lineterminator="\n")
-    writer.writerow(COLUMNS)
-    for record in records:
-        x = measure(record["validation"])
-        own = [record[key] for key in COLUMNS[:5]]
-        first = "" if x.first is None else x.first
-        mean = "" if x.mean is None else f"{x.mean:.3f}"
-        commit = str(record["commit"])[:7]
-        writer.writerow([*own, x.validations, first, x.after, x.complete, mean, commit])
-    return stream.getvalue()
+def _make_csv_row(record: Mapping[str, Any]) -> list[object]:
+    x = measure(record["validation"])
+    own = [record[key] for key in COLUMNS[:5]]
+    first = "" if x.first is None else x.first
+    mean = "" if x.mean is None else f"{x.mean:.3f}"
+    commit = str(record["commit"])[:7]
+    return [*own, x.validations, first, x.after, x.complete, mean, commit]
 
 
 def main() -> None:

@@ -9,7 +9,7 @@ from lamps import write_lamps
 from regoal.errors import UsageError
 from regoal.records.json_lines import read_jsonl, write_json_lines
 from regoal.sweeps.sweep_file import read_sweep
-from reproduction import cells, steadiness
+from reproduction import ablation, cells, steadiness
 
 FILE = """
 out = {out!r}
@@ -168,7 +168,7 @@ def test_steadiness(sweep):
         "b": record("preset/lamps-own", 1, [[5, 0, 1, 4], [10, 4, 4, 4], [15, 2, 4, 4]]),
         "c": record("preset/lamps-own", 0, [[5, 4, 4, 4], [10, 4, 4, 4]]),
     }
-    table, text = steadiness.summarise(records, sweep())
+    [table], text = steadiness.summarise(records, sweep())
     assert [[cell.text for cell in row] for row in table.rows] == [
         ["preset", "lamps-own", "0, 1", "5, 10", "1 of 1, 0 of 1", "1.00, 0.50", "1 of 2"],
         ["flat", "lamps-own", "0", "never", "0 of 0", "-", "0 of 1"],
@@ -177,7 +177,68 @@ def test_steadiness(sweep):
     assert text.splitlines()[3] == "flat,lamps-own,0,9,2,1,,0,0,,abcdefg"
 
 
+def test_ablation(sweep):
+    def record(variant, seed, validation, *outcomes):
+        test = {f"p{i}": [outcome, None, 0.1, 0] for i, outcome in enumerate(outcomes)}
+        own = {"variant": variant, "seed": seed, "validation": validation, "test": test}
+        shared = {"domain": "lamps-own", "commit": "abcdefgh", "minutes": 2, "episodes": 9}
+        return shared | own
+
+    half, whole, unkept = [5, 2, 4, 4, 9, 0, 1], [10, 4, 4, 4, 9, 0, 1], [15, 3, 4, 4, 9, 0, 0]
+    records = {
+        "a": record("flat", 0, [half], "solved", "dead_end", "dead_end"),
+        "b": record("preset", 1, [half, whole, unkept], "solved", "solved"),
+        "c": record("preset", 0, [whole], "solved", "time_limit"),
+    }
+    first, validation, test = ablation.summarise(records, sweep())[0]
+    assert [[cell.text for cell in row] for row in first.rows] == [
+        ["preset", "10, 10"],
+        ["flat", "never"],
+    ]
+    assert [row[1].text for row in validation.rows] == ["100, 100", "50"]
+    assert [row[1].text for row in test.rows] == ["50, 100", "33"]
+    text = ablation.summarise(records, sweep())[1]
+    assert text.splitlines()[1:] == [
+        "preset,lamps-own,0,9,2,10,4,4,1,2,abcdefg",
+        "preset,lamps-own,1,9,2,10,4,4,2,2,abcdefg",
+        "flat,lamps-own,0,9,2,,2,4,1,3,abcdefg",
+    ]
+
+
 def test_the_sweep_files_of_tables_can_be_read():
     found = read_sweep(cells.REPRODUCTION / "steadiness.toml")
     assert len(found.settings) == 2 * 3 * 7
     assert found.test is None
+    found = read_sweep(cells.REPRODUCTION / "ablation.toml")
+    assert len(found.settings) == 9 * 3 * 7
+
+
+def test_an_ablation_changes_one_thing_each():
+    common, *others = {
+        s.variant: s.overrides for s in read_sweep(cells.REPRODUCTION / "ablation.toml").settings
+    }.values()
+    for overrides in others:
+        changed = {name.partition(".")[0] for name in overrides.keys() - common.keys()}
+        assert len(changed) == 1
+        assert common.items() <= overrides.items()
+
+
+@pytest.mark.parametrize("name", ["steadiness", "ablation"])
+def test_the_commands_show_their_tables(name, sweep, program, tmp_path, monkeypatch, capsys):
+    """With run folders as arguments: these are recorded and shown, nothing is run."""
+    cells.run_cells(sweep(), tmp_path / "x.jsonl", program=program())
+    (tmp_path / f"{name}.toml").write_text((tmp_path / "sweep.toml").read_text())
+    monkeypatch.setattr(cells, "REPRODUCTION", tmp_path)
+    monkeypatch.setattr(cells, "RESULTS_FOLDER", tmp_path / "results")
+    capsys.readouterr()
+    command = {"steadiness": steadiness, "ablation": ablation}[name]
+    monkeypatch.setattr("sys.argv", [name, "--table"])
+    command.main()
+    assert "has no record yet" in capsys.readouterr().out
+    monkeypatch.setattr("sys.argv", [name, str(tmp_path / "runs")])
+    command.main()
+    said = capsys.readouterr().out
+    assert "| preset | " in said
+    assert "Commits: abcdefg." in said
+    assert len((tmp_path / "results" / f"{name}.csv").read_text().splitlines()) == 1 + 4
+    assert read_jsonl(tmp_path / "results" / f"{name}.jsonl") == read_jsonl(tmp_path / "x.jsonl")
