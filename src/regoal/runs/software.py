@@ -39,7 +39,15 @@ def package_version(package: str = "regoal") -> str | None:
 
 def _commit() -> str | None:
     """The commit that this package runs from, None if it is no checkout."""
-    source = Path(regoal.__file__).parent
+    return commit_of(Path(regoal.__file__).parent)
+
+
+def commit_of(source: Path) -> str | None:
+    """The commit of the folder `src/regoal` of a checkout, with `-dirty` if files in it differ.
+
+    Files elsewhere do not count: records that a run adds to `results/` change nothing in the next
+    run. None if `source` is no such folder, or git is not there.
+    """
 
     def git(*arguments: str) -> str:
         command = ["git", "-C", str(source), *arguments]
@@ -49,6 +57,7 @@ def _commit() -> str | None:
     try:
         if git("rev-parse", "--show-prefix") != "src/regoal/":
             return None
-        return git("describe", "--match=", "--always", "--dirty", "--abbrev=40")
+        changed = git("status", "--porcelain", "--untracked-files=no", ".")
+        return git("rev-parse", "HEAD") + ("-dirty" if changed else "")
     except (OSError, subprocess.SubprocessError):
         return None
