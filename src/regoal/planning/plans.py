@@ -160,6 +160,15 @@ def check_plan_file(domain: Path, problem: Path, plan: Path) -> Verdict:
     return judge_plan(read_problem(checked.source, source), problem, read_plan(plan))
 
 
+def check_plan_text(domain: str, problem: str, steps: Sequence[Step]) -> Verdict:
+    """Validate a plan of a problem in the texts of two well-formed files.
+
+    Nothing checks the texts, so they should come from a program. Their goal may leave choices,
+    which no `Task` supports. Raises `PddlError` if the cost of a step is undefined.
+    """
+    return judge_plan(read_problem(domain, problem), Path("the problem"), steps)
+
+
 def judge_plan(problem: Problem, path: Path, steps: Sequence[Step]) -> Verdict:
     """Validate a plan of a plain problem as `validate_plan` does; `path` is for messages."""
     with allow_nested_calls(problem):

@@ -1,18 +1,23 @@
 """Find the problem files of a folder, and the domain file of a problem."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from regoal.errors import UsageError
 from regoal.system.files import natural_key
 
 
-def problem_files(path: Path) -> list[Path]:
+def problem_files(path: Path | Sequence[Path]) -> list[Path]:
     """Return the problem files of a folder in natural order (p2 before p10), or `path` itself.
 
     A folder's problems are its `*.pddl` files without "domain" in the name. If `path` is a file, it
-    is the only problem. Raises `UsageError` if there is no problem.
+    is the only problem; several files are returned as they are. Raises `UsageError` if there is no
+    problem.
     """
+    if not isinstance(path, Path):
+        if not path:
+            raise UsageError("there are no problems; give at least one problem file.")
+        return list(path)
     if path.is_file():
         return [path]
     if not path.is_dir():

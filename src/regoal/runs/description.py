@@ -9,7 +9,7 @@ from regoal.networks.tensor_file import Facts
 from regoal.records.json_lines import JsonObject
 from regoal.records.validation import Validation
 from regoal.runs.folder import MAY_CHANGE
-from regoal.runs.inputs import Inputs
+from regoal.runs.inputs import Inputs, name_problems
 from regoal.runs.settings import RunSettings
 from regoal.runs.software import environment, package_version
 
@@ -35,8 +35,8 @@ def config_record(settings: RunSettings, inputs: Inputs, network: QNetwork) -> J
         **inputs.digests(),
         "paths": {
             "domain": str(settings.domain),
-            "problems": str(settings.problems),
-            "validation": settings.validation and str(settings.validation),
+            "problems": name_problems(settings.problems),
+            "validation": settings.validation and name_problems(settings.validation),
         },
         "environment": environment() | used,
     }

@@ -40,9 +40,12 @@ class Inputs:
 
 
 def read_inputs(
-    domain: Path, problems: Path, validation: Path | None, tell: Callable[[str], None]
+    domain: Path,
+    problems: Path | Sequence[Path],
+    validation: Path | Sequence[Path] | None,
+    tell: Callable[[str], None],
 ) -> Inputs:
-    """Read everything; problems come in natural order.
+    """Read everything; problems of a folder come in natural order.
 
     Without `validation`, the largest problems are held out for it, which `tell` says. Raises as
     `load_task` does, and `UsageError` if there is nothing to learn from.
@@ -53,7 +56,8 @@ def read_inputs(
     kept = [task for task in tasks if not task.initial_state.satisfies(task.goal)]
     if not kept:
         raise UsageError(
-            f"there is nothing to learn from {problems}: every problem's goal holds initially."
+            f"there is nothing to learn from {name_problems(problems)}: every problem's goal holds "
+            f"initially."
         )
     left_out = [task.name for task in tasks if task.initial_state.satisfies(task.goal)]
     if left_out:
@@ -64,6 +68,11 @@ def read_inputs(
         kept, tests = hold_out(kept)
         tell(_held_out(kept, tests))
     return Inputs(read, schema_of(read), kept, tests)
+
+
+def name_problems(problems: Path | Sequence[Path]) -> str:
+    """Name a folder, or the files that were given in place of one, in a message or a record."""
+    return str(problems) if isinstance(problems, Path) else " ".join(map(str, problems))
 
 
 def hold_out(tasks: Sequence[Task]) -> tuple[list[Task], list[Task]]:

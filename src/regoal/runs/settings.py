@@ -1,5 +1,6 @@
 """The settings of a run."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,10 +14,10 @@ class RunSettings:
     """The settings of a run: its inputs, configuration, budget and folder."""
 
     domain: Path
-    problems: Path
-    """A folder of training problems, or one."""
-    validation: Path | None
-    """A folder of validation problems, or one; None holds out the largest of the others."""
+    problems: Path | Sequence[Path]
+    """A folder of training problems, or one, or a list of files."""
+    validation: Path | Sequence[Path] | None
+    """The validation problems, given likewise; None holds out the largest of the others."""
     out: Path
     """The run folder."""
     config: TrainConfig
