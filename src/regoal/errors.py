@@ -6,6 +6,8 @@ raise; only `cli.py` turns an exception into an exit.
 
 EXIT_DONE = 0
 EXIT_INVALID_PLAN = 1
+EXIT_FOUND_THEN_MEMORY = 1
+EXIT_FOUND_THEN_TIME = 2
 EXIT_UNSOLVABLE = 11
 EXIT_NO_PLAN = 12
 EXIT_MEMORY = 22

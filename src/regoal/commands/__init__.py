@@ -6,6 +6,7 @@ quick.
 
 from regoal.commands.arguments import Command
 from regoal.commands.experiments import Export, Report, Sweep
+from regoal.commands.learning_track import Learn, Solve
 from regoal.commands.planning import Plan, Policies, Validate
 from regoal.commands.testing import Evaluate, Lama
 from regoal.commands.training import Generate, Train
@@ -18,6 +19,8 @@ COMMANDS: dict[str, type[Command]] = {
     "validate": Validate,
     "policies": Policies,
     "lama": Lama,
+    "learn": Learn,
+    "solve": Solve,
     "sweep": Sweep,
     "report": Report,
     "export": Export,

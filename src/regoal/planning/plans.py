@@ -90,13 +90,19 @@ def write_plan(path: Path, task: Task, steps: Sequence[Step]) -> Verdict:
 
     Raises `RegoalError` and writes nothing if the plan is invalid, which is a bug in its maker.
     """
+    verdict = check_own_plan(task, steps)
+    write_text_atomically(path, format_plan(steps, verdict.cost, verdict.unit_cost))
+    return verdict
+
+
+def check_own_plan(task: Task, steps: Sequence[Step]) -> Verdict:
+    """Validate a plan that regoal has found. Raises `RegoalError` if it is invalid: a bug."""
     verdict = validate_plan(task, steps)
     if not verdict.valid:
         raise RegoalError(
             f"internal error, no plan written: the plan found for {task.path} is invalid, "
             f"{verdict.reason}"
         )
-    write_text_atomically(path, format_plan(steps, verdict.cost, verdict.unit_cost))
     return verdict
 
 

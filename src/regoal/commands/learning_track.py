@@ -1,0 +1,210 @@
+"""Commands as the learning track of the International Planning Competition 2023 calls them.
+
+Their arguments have fixed positions, results are numbered as they get better, and limits come from
+outside (ipc2023-learning.github.io, "Submission").
+"""
+
+import math
+import os
+import signal
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from types import FrameType
+from typing import TYPE_CHECKING
+
+from tyro.conf import Positional
+
+from regoal import terminal
+from regoal.config import LAPTOP
+from regoal.errors import (
+    EXIT_DONE,
+    EXIT_FOUND_THEN_MEMORY,
+    EXIT_FOUND_THEN_TIME,
+    EXIT_MEMORY,
+    EXIT_NO_PLAN,
+    EXIT_TIME,
+    lacks_memory,
+)
+from regoal.records.run_record import KEPT
+from regoal.system.limits import process_age
+from regoal.system.numbered_files import numbered_files, remove_numbered_files, write_next
+from regoal.system.threads import free_threads
+
+if TYPE_CHECKING:
+    from regoal.planning.actions import GroundAction
+    from regoal.planning.task import Task
+    from regoal.runs.news import Progress
+
+STARTED = time.perf_counter() - process_age()
+"""When this process began, on the clock of `time.perf_counter`."""
+MOST_STEPS = 100_000
+"""Most actions of a plan; in the track only time and memory limit a planner."""
+FOUND_THEN = {EXIT_TIME: EXIT_FOUND_THEN_TIME, EXIT_MEMORY: EXIT_FOUND_THEN_MEMORY}
+"""The exit codes of a limit if there is a result already."""
+
+
+@dataclass(frozen=True)
+class Learn:
+    """Learn as the learning track calls it: policies KNOWLEDGE.1, KNOWLEDGE.2, ..., each better.
+
+    The largest problems choose the best policy. Stopped by SIGTERM or by its limit of processor
+    time, it ends with 2 if there is a policy, else with 23.
+    """
+
+    knowledge: Positional[Path]
+    """The prefix of the policy files; the last one counts."""
+    domain: Positional[Path]
+    """The domain file."""
+    problems: Positional[tuple[Path, ...]]
+    """The training problems, small ones first."""
+
+    def run(self) -> int:
+        """Learn until validation stays complete, all episodes are done or a limit ends it."""
+        remove_numbered_files(self.knowledge)
+        return _run_within_limits(self._learn, self.knowledge)
+
+    def _learn(self) -> int:
+        from regoal.planning.task import load_domain
+        from regoal.runs.settings import RunSettings
+        from regoal.runs.training_run import run_training
+
+        parent = self.knowledge.parent
+        with tempfile.TemporaryDirectory(prefix=".regoal-", dir=parent) as folder:
+            settings = RunSettings(
+                domain=self.domain,
+                problems=self.problems,
+                validation=None,
+                out=Path(folder) / "run",
+                config=LAPTOP,
+                preset="laptop",
+                name=load_domain(self.domain).name,
+                threads=free_threads(),
+                device="auto",
+            )
+            with self._publishing(settings.out / KEPT) as publish, terminal.live_line() as show:
+
+                def tell(news: "str | Progress") -> None:
+                    publish()
+                    terminal.show_news(news, show)
+
+                summary = run_training(settings, tell)
+        if summary.signal == signal.SIGTERM:
+            raise SystemExit(128 + signal.SIGTERM)
+        return summary.exit_code
+
+    @contextmanager
+    def _publishing(self, kept: Path) -> Iterator[Callable[[], None]]:
+        """Yield a function that copies the policies that a training has kept since the last call.
+
+        It is called at the end in any case.
+        """
+        published: set[str] = set()
+
+        def publish() -> None:
+            for path in sorted(kept.glob("*.safetensors")):
+                if path.name not in published:
+                    published.add(path.name)
+                    write_next(self.knowledge, path.read_bytes())
+
+        try:
+            yield publish
+        finally:
+            publish()
+
+
+@dataclass(frozen=True)
+class Solve:
+    """Plan as the learning track calls it: plans PLAN.1, PLAN.2, ..., each cheaper, all validated.
+
+    Stopped by SIGTERM or by its limit of processor time, it ends with 2 if there is a plan, else
+    with 23; short of memory, with 1 or 22.
+    """
+
+    knowledge: Positional[Path]
+    """A policy file; or the prefix of several, of which it takes the last one."""
+    domain: Positional[Path]
+    """The domain file."""
+    problem: Positional[Path]
+    """The problem file."""
+    plan: Positional[Path]
+    """The prefix of the plan files."""
+
+    def run(self) -> int:
+        """Plan until no better plan is found or a limit ends it."""
+        remove_numbered_files(self.plan)
+        return _run_within_limits(self._solve, self.plan)
+
+    def _solve(self) -> int:
+        from regoal.evaluation.evaluate import TestSettings, load, solve, unread_goals
+        from regoal.evaluation.variations import vary
+        from regoal.networks.policy_file import policy_encoder
+        from regoal.planning.task import load_domain, load_task
+
+        policy = load(str(self._policy()), threads=free_threads(), device="auto")
+        domain = load_domain(self.domain)
+        encoder, notes = policy_encoder(policy, domain)
+        task = load_task(domain, self.problem)
+        for note in (*notes, *unread_goals(encoder, [task])):
+            print(note)
+        settings = TestSettings(layers=policy.layers, max_steps=MOST_STEPS)
+        found = solve(policy, encoder, task, settings)
+        if found.actions is None:
+            print(f"No plan: {found.reason}.")
+            return EXIT_NO_PLAN
+        cost = self._write_if_cheaper(task, found.actions, math.inf)
+        for actions in vary(policy, encoder, task, settings, len(found.actions)):
+            cost = self._write_if_cheaper(task, actions, cost)
+        return EXIT_DONE
+
+    def _policy(self) -> Path:
+        """Return the policy file that is meant."""
+        files = [] if self.knowledge.exists() else numbered_files(self.knowledge)
+        return files[-1] if files else self.knowledge
+
+    def _write_if_cheaper(
+        self, task: "Task", actions: "Sequence[GroundAction]", least: float
+    ) -> float:
+        """Write a valid plan that costs less than `least`; returns the least cost so far.
+
+        Raises `RegoalError` if the plan is not valid, which is a fault of regoal.
+        """
+        from regoal.planning.plans import check_own_plan, cost_text, format_plan
+
+        verdict = check_own_plan(task, actions)
+        if verdict.cost >= least:
+            return least
+        text = format_plan(actions, verdict.cost, verdict.unit_cost)
+        path = write_next(self.plan, text.encode())
+        cost = cost_text(verdict.cost)
+        seconds = time.perf_counter() - STARTED
+        print(f"{path}: {len(actions)} step(s), cost {cost}, after {seconds:.2f}s", flush=True)
+        return verdict.cost
+
+
+def _run_within_limits(run: Callable[[], int], results: Path) -> int:
+    """Run a command that writes numbered results until a limit from outside ends it."""
+    signal.signal(signal.SIGXCPU, _terminate_self)
+    try:
+        return run()
+    except SystemExit as exit_:
+        if exit_.code != 128 + signal.SIGTERM:
+            raise
+        code, message = EXIT_TIME, "The time limit is reached."
+    except (MemoryError, RuntimeError) as error:
+        if not lacks_memory(error):
+            raise
+        code, message = EXIT_MEMORY, "Out of memory."
+    print(f"regoal: error: {message}", file=sys.stderr)
+    return FOUND_THEN[code] if numbered_files(results) else code
+
+
+def _terminate_self(number: int, frame: FrameType | None) -> None:
+    """End as after SIGTERM. The system repeats its warning every second, which is ignored."""
+    del frame
+    signal.signal(number, signal.SIG_IGN)
+    os.kill(os.getpid(), signal.SIGTERM)
