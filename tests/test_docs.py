@@ -121,6 +121,20 @@ def test_the_example_of_the_api_runs(tmp_path, monkeypatch, capsys):
     assert f"prints `{capsys.readouterr().out.strip()}`" in text(DOCS / "reference" / "api.md")
 
 
+def test_the_example_of_unified_planning_runs(tmp_path, monkeypatch, capsys):
+    pytest.importorskip("unified_planning", reason="Unified Planning is not installed")
+    from unified_planning.environment import get_environment
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(get_environment(), "_credits_stream", None)
+    cli.run(["generate", "gripper", "--split", "test", "--out", "problems/test"])
+    capsys.readouterr()
+    page = DOCS / "how-to" / "unified-planning.md"
+    [example] = python_blocks(page)
+    exec(example, {})
+    assert f"prints `{capsys.readouterr().out.strip()}`" in text(page)
+
+
 def test_the_example_of_a_domain_runs():
     example, _ = python_blocks(DOCS / "how-to" / "add-a-domain.md")
     space = {}
