@@ -350,7 +350,7 @@ def test_the_validator_judges_goals_that_leave_a_choice():
 
 def test_the_librarys_own_report_finds_no_error():
     words = [
-        "--package",
+        "--packages",
         "unified_planning.test",
         "--filter",
         "basic",
