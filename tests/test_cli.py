@@ -18,7 +18,7 @@ from regoal.config import LAPTOP, PAPER, Decay, TrainConfig
 from regoal.domains.splits import instances
 from regoal.errors import EXIT_INTERNAL, PddlError, UsageError
 from regoal.evaluation import evaluate as evaluation
-from regoal.evaluation.execution import Execution
+from regoal.evaluation.inputs import StateInput
 from regoal.planning.plans import Verdict
 from regoal.records.results import Outcome, PlanResult
 from regoal.records.run_record import load_run, read_results
@@ -322,7 +322,7 @@ def test_plan_writes_a_valid_plan(run_folder, lamps, capsys):
 @pytest.fixture
 def wasteful(lamps, monkeypatch):
     """A problem of four lamps of which one is wanted, and a policy that turns it on last."""
-    monkeypatch.setattr(Execution, "_rank", lambda self, applicable, _: iter(applicable[::-1]))
+    monkeypatch.setattr(StateInput, "rank", lambda self, _: iter(self.actions[::-1]))
     for path in lamps.glob("p*.pddl"):
         path.unlink()
     (lamps / "p4.pddl").write_text(problem(4, goal="(lit l0)"))

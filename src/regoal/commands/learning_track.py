@@ -4,6 +4,7 @@ Their arguments have fixed positions, results are numbered as they get better, a
 outside (ipc2023-learning.github.io, "Submission").
 """
 
+import itertools
 import math
 import os
 import signal
@@ -20,6 +21,7 @@ from typing import TYPE_CHECKING
 from tyro.conf import Positional
 
 from regoal import terminal
+from regoal.commands.planning import EXIT_CODES
 from regoal.config import LAPTOP
 from regoal.errors import (
     EXIT_DONE,
@@ -42,8 +44,8 @@ if TYPE_CHECKING:
 
 STARTED = time.perf_counter() - process_age()
 """When this process began, on the clock of `time.perf_counter`."""
-MOST_STEPS = 100_000
-"""Most actions of a plan; in the track only time and memory limit a planner."""
+MOST_STEPS = 10_000
+"""Most actions of greedy execution, after which search follows."""
 FOUND_THEN = {EXIT_TIME: EXIT_FOUND_THEN_TIME, EXIT_MEMORY: EXIT_FOUND_THEN_MEMORY}
 """The exit codes of a limit if there is a result already."""
 
@@ -143,6 +145,7 @@ class Solve:
         from regoal.evaluation.evaluate import TestSettings, load, solve, unread_goals
         from regoal.evaluation.variations import vary
         from regoal.networks.policy_file import policy_encoder
+        from regoal.planning.shortening.shorten import shorten
         from regoal.planning.task import load_domain, load_task
 
         policy = load(str(self._policy()), threads=free_threads(), device="auto")
@@ -151,14 +154,16 @@ class Solve:
         task = load_task(domain, self.problem)
         for note in (*notes, *unread_goals(encoder, [task])):
             print(note)
-        settings = TestSettings(layers=policy.layers, max_steps=MOST_STEPS)
+        settings = TestSettings(layers=policy.layers, max_steps=MOST_STEPS, search=True)
         found = solve(policy, encoder, task, settings)
         if found.actions is None:
             print(f"No plan: {found.reason}.")
-            return EXIT_NO_PLAN
-        cost = self._write_if_cheaper(task, found.actions, math.inf)
-        for actions in vary(policy, encoder, task, settings, len(found.actions)):
-            cost = self._write_if_cheaper(task, actions, cost)
+            return EXIT_CODES.get(found.outcome, EXIT_NO_PLAN)
+        first = found.actions
+        cost = self._write_if_cheaper(task, first, math.inf)
+        others = vary(policy, encoder, task, settings, len(first))
+        for actions in itertools.chain([first], others):
+            cost = self._write_if_cheaper(task, shorten(task, actions).actions, cost)
         return EXIT_DONE
 
     def _policy(self) -> Path:

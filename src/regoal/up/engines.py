@@ -39,8 +39,10 @@ from regoal.evaluation.evaluate import TestSettings, load, solve, unread_goals
 from regoal.networks.encoder import Encoder
 from regoal.networks.policy_file import Policy, load_policy, policy_encoder, shipped_policies
 from regoal.planning.matching.library_schema import schema_of
-from regoal.planning.plans import Verdict, check_plan_text, parse_plan, validate_plan
+from regoal.planning.plans import Verdict, check_plan_text, parse_plan
+from regoal.planning.shortening.shorten import SECONDS, shorten
 from regoal.planning.task import Domain, Task, load_domain, load_task
+from regoal.records.results import Outcome
 from regoal.system.threads import free_threads
 from regoal.up.translation import (
     Translation,
@@ -144,6 +146,14 @@ STATUSES = {
 """What an error means for a problem, by its exit code; a policy that does not fit is a usage."""
 
 
+WITHOUT_PLAN = {
+    Outcome.TIME_LIMIT: Status.TIMEOUT,
+    Outcome.MEMORY_LIMIT: Status.MEMOUT,
+    Outcome.UNSOLVABLE: Status.UNSOLVABLE_PROVEN,
+}
+"""How attempts without a plan end; all others prove nothing."""
+
+
 def _solve(
     problem: Problem, folder: Path, policy: Policy | None, deadline: float, log: Log
 ) -> tuple[Status, SequentialPlan | None]:
@@ -179,19 +189,18 @@ def _run(reading: _Reading, seconds: float, log: Log) -> tuple[Status, Sequentia
     policy, encoder, task, translation, notes = reading
     for note in (*notes, *unread_goals(encoder, [task])):
         log(LogLevel.INFO, note)
-    started = time.perf_counter()
-    settings = TestSettings(layers=policy.layers, time_limit_s=seconds)
+    deadline = time.perf_counter() + seconds
+    settings = TestSettings(layers=policy.layers, time_limit_s=seconds, search=True)
     found = solve(policy, encoder, task, settings)
     if found.actions is None:
-        if time.perf_counter() - started >= seconds:
-            return Status.TIMEOUT, None
         log(LogLevel.INFO, f"no plan: {found.reason}")
-        return Status.UNSOLVABLE_INCOMPLETELY, None
-    verdict = validate_plan(task, found.actions)
+        return WITHOUT_PLAN.get(found.outcome, Status.UNSOLVABLE_INCOMPLETELY), None
+    left = deadline - time.perf_counter()
+    plan, verdict, _ = shorten(task, found.actions, min(SECONDS, left / 2))
     if not verdict.valid:
         log(LogLevel.ERROR, f"the plan that was found is not valid: {verdict.reason}")
         return Status.INTERNAL_ERROR, None
-    return Status.SOLVED_SATISFICING, translation.plan_of(found.actions)
+    return Status.SOLVED_SATISFICING, translation.plan_of(plan)
 
 
 def _find_reading(problem: Problem, folder: Path, policy: Policy | None) -> _Reading:
