@@ -84,7 +84,7 @@ class Case:
         with torch.no_grad():
             network.weights.uniform_(-0.3, 0.3, generator=torch.Generator().manual_seed(1))
         path = self.folder / "policy.safetensors"
-        save_policy(path, Policy(network, schema, 2, {}))
+        save_policy(path, Policy(network.to_function(), schema, 2, {}))
         return path
 
     def run_plan(self, *options):

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from tyro.constructors import PrimitiveConstructorSpec
 
-from regoal.commands import COMMANDS
+from regoal.commands import COMMANDS, load_command
 from regoal.commands.arguments import Command
 from regoal.commands.training import Train
 from regoal.config import LAPTOP, PAPER, Decay, TrainConfig
@@ -63,7 +63,7 @@ def pages() -> dict[Path, str]:
 
 def commands_page() -> str:
     """Every command with its description and a table of its arguments."""
-    sections = [COMMANDS_INTRO, GENERATED, *map(_command, COMMANDS, COMMANDS.values())]
+    sections = [COMMANDS_INTRO, GENERATED, *map(_command, COMMANDS, map(load_command, COMMANDS))]
     return "\n\n".join(part.strip() for part in sections) + "\n"
 
 

@@ -10,10 +10,8 @@ from types import FrameType
 
 import tyro
 
-from regoal.commands import COMMANDS
+from regoal.commands import COMMANDS, load_command
 from regoal.commands.arguments import Command
-from regoal.commands.training import Train
-from regoal.config import LAPTOP, PRESETS
 from regoal.errors import (
     EXIT_DONE,
     EXIT_INTERNAL,
@@ -29,6 +27,7 @@ EXIT_INTERRUPTED = 130
 EXIT_HUNG_UP = 129
 EXIT_PIPE = 141
 EXIT_TERMINATED = 143
+NO_TORCH = "Training and --device cuda need PyTorch: pip install 'regoal[train]'."
 
 
 def main() -> None:
@@ -39,6 +38,8 @@ def main() -> None:
         signal.signal(signal.SIGHUP, _terminate)
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         end_at_second(number)
+    # The matrices are small: threads of numpy would cost more than they give.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     code = run(sys.argv[1:])
     # Only what trains imports it, as it brings torch.
     collectives = sys.modules.get("regoal.distributed.collectives")
@@ -82,7 +83,7 @@ def parse(words: Sequence[str]) -> Command | int:
         raise UsageError(f"There is no command {name!r}. Commands: {', '.join(COMMANDS)}.")
     try:
         return tyro.cli(
-            COMMANDS[name],
+            load_command(name),
             prog=f"regoal {name}",
             args=arguments,
             default=_preset_defaults(arguments) if name == "train" else tyro.MISSING_NONPROP,
@@ -96,8 +97,11 @@ def parse(words: Sequence[str]) -> Command | int:
         raise UsageError(f"{error}.") from error
 
 
-def _preset_defaults(words: Sequence[str]) -> Train:
+def _preset_defaults(words: Sequence[str]) -> Command:
     """`Train` with the numbers of the preset that the command line names."""
+    from regoal.commands.training import Train
+    from regoal.config import LAPTOP, PRESETS
+
     name = "laptop"
     for word, following in zip(words, [*words[1:], ""], strict=True):
         if word == "--preset" or word.startswith("--preset="):
@@ -112,7 +116,8 @@ def _preset_defaults(words: Sequence[str]) -> Train:
 
 
 def _overview() -> str:
-    commands = [f"  {name:9} {(of.__doc__ or '').splitlines()[0]}" for name, of in COMMANDS.items()]
+    described = {name: load_command(name).__doc__ or "" for name in COMMANDS}
+    commands = [f"  {name:9} {text.splitlines()[0]}" for name, text in described.items()]
     return "\n".join(
         (
             "usage: regoal COMMAND ... [--debug]",
@@ -141,6 +146,8 @@ def _explained(error: BaseException) -> tuple[int, str]:
     match error:
         case RegoalError():
             return error.exit_code, str(error)
+        case ModuleNotFoundError(name="torch"):
+            return EXIT_USAGE, NO_TORCH
         case KeyboardInterrupt():
             return EXIT_INTERRUPTED, "Interrupted."
         case _ if lacks_memory(error):

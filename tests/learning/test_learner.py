@@ -14,6 +14,7 @@ from regoal.learning.learner import Learner
 from regoal.learning.replay import Sample
 from regoal.learning.trajectory import Trajectory
 from regoal.networks.encoder import Encoder
+from regoal.networks.kernels.cpu import autograd
 from regoal.networks.kernels.cpu import build as kernel_build
 from regoal.networks.kernels.cpu import kernel as cpu_kernel
 from regoal.networks.relations import relations_of
@@ -91,12 +92,12 @@ def test_the_kernel_learns_what_the_definition_learns(
     transitions = drawn_transitions(read_task, walk, name)
     relations = relations_of(schema_of(transitions[0].state.task.domain))
     network = policy(relations, 32).to(dtype)
-    assert cpu_kernel.available(network.weights, network.layout)
+    assert autograd.available(network.weights, network.layout)
     assert len({t.goal for t in transitions}) > 2
     *found, gradient = after_one_step(network, transitions)
     monkeypatch.setenv("REGOAL_KERNEL", "0")
     network = policy(relations, 32).to(dtype)
-    assert not cpu_kernel.available(network.weights, network.layout)
+    assert not autograd.available(network.weights, network.layout)
     *expected, reference = after_one_step(network, transitions)
     values, gradients = TOLERANCES[dtype]
     for one, other in zip(found, expected, strict=True):

@@ -18,13 +18,13 @@ def batch_of(arities, instances):
         for atom in atoms[r]
         for node in atom
     ]
-    nodes = torch.arange(int(node_counts.sum()))
-    instance = torch.from_numpy(np.repeat(np.arange(len(instances)), node_counts))
+    nodes = np.arange(int(node_counts.sum()))
+    instance = np.repeat(np.arange(len(instances)), node_counts)
     total = counts.sum(axis=0)
     return Batch(
         atom_counts=total,
         argument_counts=total * np.array(arities, dtype=np.int64),
-        args=torch.tensor(args, dtype=torch.int64),
+        args=np.array(args, dtype=np.int64),
         nodes=len(nodes),
         instance_atom_counts=counts,
         node_counts=node_counts,

@@ -19,7 +19,7 @@ from regoal.networks.encoder import Encoder
 from regoal.networks.kernels.gpu import launch as gpu_kernel
 from regoal.networks.parameters import Layout
 from regoal.networks.policy_file import Policy, load_policy, save_policy
-from regoal.networks.q_network import QNetwork, move_batch
+from regoal.networks.q_network import QNetwork
 from regoal.planning.matching.library_schema import schema_of
 
 needs_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="PyTorch sees no GPU")
@@ -86,21 +86,12 @@ def test_sizes_that_the_gpu_kernels_support(caplog):
     assert len(caplog.records) == 4
 
 
-def test_a_batch_that_is_there_is_not_moved(tasks, encoders):
-    task = tasks["blocks"]["tower"]
-    batch = encoders["blocks"].batch([(task.initial_state, task.goal)])
-    assert move_batch(batch, torch.device("cpu")) is batch
-
-
-def test_every_tensor_of_a_batch_is_moved(tasks, relations, encoders):
+def test_every_index_of_a_batch_is_moved(tasks, relations, encoders):
     # On the device without storage, an operation fails if one of its inputs is on another device.
     meta = torch.device("meta")
     for name in ("blocks", "ferry"):
         pairs = [(task.initial_state, task.goal) for task in tasks[name].values()]
         batch = encoders[name].batch(pairs)
-        tensors = [x for x in vars(move_batch(batch, meta)).values() if isinstance(x, torch.Tensor)]
-        assert len(tensors) == 5
-        assert all(x.device == meta for x in tensors)
         network = QNetwork(relations[name], 16, seed=0).to(meta)
         early, late = network(batch, [1, 3])
         assert early.device == late.device == meta
@@ -133,9 +124,10 @@ def test_a_gpu_gives_the_numbers_of_the_cpu_and_a_policy_for_it(tasks, relations
     assert learner.target.weights.is_cuda
     assert not learner.trained_weights().is_cuda
     (q,) = learner.q_values([(task.initial_state, task.goal)])
-    policy = Policy(learner.online, schema_of(task.domain), CONFIG.layers, {})
+    policy = Policy(learner.online.to_function(), schema_of(task.domain), CONFIG.layers, {})
     save_policy(tmp_path / "policy.safetensors", policy)
     read = load_policy(tmp_path / "policy.safetensors").network
-    assert not read.weights.is_cuda
     batch = learner.encoder.batch([(task.initial_state, task.goal)])
-    torch.testing.assert_close(read.q_values(batch, CONFIG.layers)[0], q, rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(
+        read.q_values(batch, CONFIG.layers)[0], q.numpy(), rtol=1e-4, atol=1e-4
+    )

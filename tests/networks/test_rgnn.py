@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from networks.batches import batch_of, random_batch, random_weights
 from regoal.networks import rgnn
+from regoal.networks.kernels.cpu import autograd
 from regoal.networks.kernels.cpu import build as kernel_build
 from regoal.networks.kernels.cpu import kernel as cpu_kernel
 from regoal.networks.parameters import MLP, Layout
@@ -36,7 +37,7 @@ def both(weights, layout, batch, depths):
     """Compute embeddings and some sum's gradients, by the kernel and by the definition."""
     generator = torch.Generator().manual_seed(1)
     found = []
-    for embed in (cpu_kernel.embed, rgnn.embed_reference):
+    for embed in (autograd.embed, rgnn.embed_reference):
         leaf = weights.clone().requires_grad_()
         embeddings = embed(leaf, layout, batch, depths)
         generator.manual_seed(1)
@@ -55,7 +56,7 @@ def assert_equal(weights, layout, batch, depths, *, values, gradients):
     scale = max(1.0, expected.abs().max().item())
     torch.testing.assert_close(grad / scale, expected / scale, rtol=0, atol=gradients)
     with torch.no_grad():
-        inferred = cpu_kernel.embed(weights, layout, batch, depths)
+        inferred = autograd.embed(weights, layout, batch, depths)
     assert torch.equal(inferred[-1], ours[-1])
     torch.testing.assert_close(inferred, torch.stack(ours), rtol=values, atol=values)
 
@@ -78,7 +79,7 @@ def test_on_domains(name, count, tasks, walk, encoders, threads):
     for size, depths in [(16, [1]), (32, [2, 5])]:
         layout = Layout(tuple(r.arity for r in encoder.relations), size)
         weights = random_weights(layout, seed=3)
-        assert cpu_kernel.fits(weights, layout, batch)
+        assert autograd.fits(weights, layout, batch)
         assert_equal(weights, layout, batch, depths, values=1e-12, gradients=1e-10)
 
 
@@ -124,7 +125,7 @@ def test_more_rows_than_a_block_and_the_widest_relation():
     batch = random_batch(rng, arities, 3, most_nodes=150, most_atoms=200)
     layout = Layout(arities, 16)
     weights = random_weights(layout, 2) * 0.2
-    assert cpu_kernel.fits(weights, layout, batch)
+    assert autograd.fits(weights, layout, batch)
     assert_equal(weights, layout, batch, [2], values=1e-11, gradients=1e-10)
 
 
@@ -160,7 +161,7 @@ def test_what_the_kernel_does_not_support():
     batch = random_batch(np.random.default_rng(0), (2,), 1)
 
     def fits(layout, dtype=torch.float32):
-        return cpu_kernel.fits(torch.zeros(layout.length, dtype=dtype), layout, batch)
+        return autograd.fits(torch.zeros(layout.length, dtype=dtype), layout, batch)
 
     assert fits(Layout((2,), 16))
     assert fits(Layout((2,), 16), torch.float64)
@@ -178,9 +179,9 @@ def test_too_many_messages_for_the_kernel(monkeypatch):
     layout = Layout((2,), 16)
     weights = torch.zeros(layout.length)
     monkeypatch.setattr(cpu_kernel, "MAX_ARGUMENTS", len(batch.args))
-    assert cpu_kernel.fits(weights, layout, batch)
+    assert autograd.fits(weights, layout, batch)
     monkeypatch.setattr(cpu_kernel, "MAX_ARGUMENTS", len(batch.args) - 1)
-    assert not cpu_kernel.fits(weights, layout, batch)
+    assert not autograd.fits(weights, layout, batch)
 
 
 def test_other_sizes_use_the_definition():
@@ -213,7 +214,7 @@ def test_gradients_are_finite_differences(seed):
 
     def loss(w):
         return sum(
-            (x * r).sum() for x, r in zip(cpu_kernel.embed(w, layout, batch, [2, 4]), readout,
+            (x * r).sum() for x, r in zip(autograd.embed(w, layout, batch, [2, 4]), readout,
                                           strict=True)
         )  # fmt: skip
 
@@ -260,7 +261,7 @@ def test_one_backward_pass_only():
     layout = Layout((1, 2), 16)
     batch = random_batch(np.random.default_rng(1), (1, 2), 2)
     leaf = random_weights(layout, 1).requires_grad_()
-    loss = cpu_kernel.embed(leaf, layout, batch, [2])[0].square().sum()
+    loss = autograd.embed(leaf, layout, batch, [2])[0].square().sum()
     loss.backward(retain_graph=True)
     with pytest.raises(RuntimeError, match="one backward pass only"):
         loss.backward()
@@ -271,7 +272,7 @@ def test_no_second_derivatives():
     layout = Layout((1,), 16)
     batch = batch_of((1,), [(1, [[[0]]])])
     leaf = random_weights(layout, 1).requires_grad_()
-    loss = cpu_kernel.embed(leaf, layout, batch, [2])[0].square().sum()
+    loss = autograd.embed(leaf, layout, batch, [2])[0].square().sum()
     (gradient,) = torch.autograd.grad(loss, leaf, create_graph=True)
     with pytest.raises(RuntimeError, match="once_differentiable"):
         gradient.sum().backward()
@@ -281,7 +282,7 @@ def test_no_second_derivatives():
 def test_weights_must_not_change_before_the_backward_pass():
     layout = Layout((1,), 16)
     leaf = random_weights(layout, 1).requires_grad_()
-    loss = cpu_kernel.embed(leaf, layout, batch_of((1,), [(1, [[[0]]])]), [2])[0].sum()
+    loss = autograd.embed(leaf, layout, batch_of((1,), [(1, [[[0]]])]), [2])[0].sum()
     with torch.no_grad():
         leaf.add_(1.0)
     with pytest.raises(RuntimeError, match="modified by an inplace operation"):
@@ -298,7 +299,7 @@ def test_two_forward_passes_before_their_backward_passes():
     generator = torch.Generator()
     losses = []
     for leaf, batch in zip(leaves, batches, strict=True):
-        (x,) = cpu_kernel.embed(leaf, layout, batch, [3])
+        (x,) = autograd.embed(leaf, layout, batch, [3])
         generator.manual_seed(1)
         losses.append((x * torch.randn(x.shape, dtype=x.dtype, generator=generator)).sum())
     for loss in (losses[1], losses[0], losses[2]):
@@ -336,15 +337,15 @@ def test_in_a_copy_of_the_process(threads):
     threads(2)
     layout, weights = Layout((1, 2), 16), random_weights(Layout((1, 2), 16), 1)
     batch = random_batch(np.random.default_rng(0), (1, 2), 6)
-    expected = cpu_kernel.embed(weights, layout, batch, [4])
+    expected = autograd.embed(weights, layout, batch, [4])
     child = os.fork()
     if not child:  # it must never run the other tests
         try:
-            os._exit(not torch.equal(cpu_kernel.embed(weights, layout, batch, [4]), expected))
+            os._exit(not torch.equal(autograd.embed(weights, layout, batch, [4]), expected))
         finally:
             os._exit(2)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
-    assert torch.equal(cpu_kernel.embed(weights, layout, batch, [4]), expected)
+    assert torch.equal(autograd.embed(weights, layout, batch, [4]), expected)
 
 
 @needs_kernel
@@ -442,9 +443,9 @@ def test_small_numbers_are_zero_in_the_kernel_only(count, threads):
     layout.parts(weights)["norm.shift"].fill_(1e-41)
     batch = batch_of((1,), [(1, [[[0]]]), (1, [[[0]]])])
     assert rgnn.embed_reference(weights, layout, batch, [1])[0].all()
-    assert not cpu_kernel.embed(weights, layout, batch, [1])[0].any()
+    assert not autograd.embed(weights, layout, batch, [1])[0].any()
     leaf = weights.requires_grad_()
-    cpu_kernel.embed(leaf, layout, batch, [1])[0].sum().backward()
+    autograd.embed(leaf, layout, batch, [1])[0].sum().backward()
     assert np.float32(1e-40) * np.float32(0.5) != 0
     assert (torch.tensor(1e-40) * 0.5).item() != 0
 
@@ -458,9 +459,9 @@ def stages_of(layout, batch, layers=20):
     They are read from the C structures: a count, two addresses, and fifteen numbers per stage.
     """
     weights = random_weights(layout, 0)
-    call = cpu_kernel._prepare(weights, layout, batch)
-    x = weights.new_zeros(4, batch.nodes, layout.size)
-    call.run("infer", ctypes.c_int64(layers), *map(cpu_kernel._point_to, (x[:2], x[2], x[3])))
+    call = cpu_kernel.prepare(weights.numpy(), layout, batch)
+    x = np.zeros((4, batch.nodes, layout.size))
+    call.run("infer", ctypes.c_int64(layers), *map(cpu_kernel.point_to, (x[:2], x[2], x[3])))
     stages = [numbers[3:][: 15 * numbers[0]].reshape(-1, 15) for numbers in call.stages]
     return [[(int(x[8]), int(x[7] - x[6])) for x in stage] for stage in stages]
 

@@ -12,7 +12,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-import safetensors.torch
+import numpy as np
+import safetensors.numpy
 import torch
 
 from regoal import cli
@@ -112,7 +113,7 @@ class Readers:
         )
         self.checkpoint = path.read_bytes()
         path = self.base / "policy.safetensors"
-        policy = Policy(network, schema_of(task.domain), 2, {"hindsight": "lifted"})
+        policy = Policy(network.to_function(), schema_of(task.domain), 2, {"hindsight": "lifted"})
         save_policy(path, policy)
         self.policy = path.read_bytes()
 
@@ -287,7 +288,7 @@ def resealed(
     """A tensor file with its description changed, tensors now and then, and a right checksum."""
     length = struct.unpack("<Q", data[:8])[0]
     facts = json.loads(json.loads(data[8 : 8 + length])["__metadata__"][tensor_file.KEY])
-    tensors = safetensors.torch.load(data)
+    tensors = safetensors.numpy.load(data)
     if rng is not None and rng.random() < 0.4:
         name = rng.choice(sorted(tensors))
         tensors = _changed_tensors(tensors, name, rng)
@@ -300,7 +301,7 @@ def resealed(
         text = tensor_file._to_json(facts)
     except ValueError:  # a number that is not finite has no place in the format
         text = json.dumps(facts)
-    return safetensors.torch.save(tensors, {tensor_file.KEY: text})
+    return safetensors.numpy.save(tensors, {tensor_file.KEY: text})
 
 
 def _changed_tensors(tensors, name: str, rng: random.Random):
@@ -309,20 +310,21 @@ def _changed_tensors(tensors, name: str, rng: random.Random):
     if kind == 0:
         return {k: v for k, v in tensors.items() if k != name}
     if kind == 1:
-        return {**tensors, f"{name}x": tensor.clone()}
+        return {**tensors, f"{name}x": tensor.copy()}
     if kind == 2:
-        return {**tensors, name: tensor.flatten()[:-1].clone()}
+        return {**tensors, name: tensor.flatten()[:-1]}
     if kind == 3:
-        return {**tensors, name: tensor.double() if tensor.is_floating_point() else tensor.float()}
-    flat = tensor.clone().flatten()
+        other = np.float64 if tensor.dtype.kind == "f" else np.float32
+        return {**tensors, name: tensor.astype(other)}
+    flat = tensor.flatten()
     if len(flat):
         odd = rng.choice((-1, 0, 7, 100000, -(2**31), 2**31 - 1))
-        if flat.dtype == torch.uint8:
+        if flat.dtype == np.uint8:
             odd %= 256
-        if flat.is_floating_point():
+        if flat.dtype.kind == "f":
             odd = rng.choice((float("nan"), float("inf"), 0.0, 1e30))
         flat[rng.randrange(len(flat))] = odd
-    return {**tensors, name: flat.view(tensor.shape)}
+    return {**tensors, name: flat.reshape(tensor.shape)}
 
 
 def _changed(value, rng: random.Random):

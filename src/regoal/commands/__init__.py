@@ -1,27 +1,32 @@
 """Every command by its name: a dataclass whose fields are its arguments.
 
-What needs torch, pymimir or matplotlib is imported by the command that needs it, so that help is
-quick.
+A command's module is imported when the command is given. Whatever torch, pymimir and matplotlib are
+needed for, the command's `run` imports. So every command begins quickly.
 """
 
-from regoal.commands.arguments import Command
-from regoal.commands.experiments import Export, Report, Sweep
-from regoal.commands.learning_track import Learn, Solve
-from regoal.commands.planning import Plan, Policies, Validate
-from regoal.commands.testing import Evaluate, Lama
-from regoal.commands.training import Generate, Train
+from importlib import import_module
 
-COMMANDS: dict[str, type[Command]] = {
-    "generate": Generate,
-    "train": Train,
-    "evaluate": Evaluate,
-    "plan": Plan,
-    "validate": Validate,
-    "policies": Policies,
-    "lama": Lama,
-    "learn": Learn,
-    "solve": Solve,
-    "sweep": Sweep,
-    "report": Report,
-    "export": Export,
+from regoal.commands.arguments import Command
+
+COMMANDS = {
+    "generate": "training.Generate",
+    "train": "training.Train",
+    "evaluate": "testing.Evaluate",
+    "plan": "planning.Plan",
+    "validate": "planning.Validate",
+    "policies": "planning.Policies",
+    "lama": "testing.Lama",
+    "learn": "learning_track.Learn",
+    "solve": "learning_track.Solve",
+    "sweep": "experiments.Sweep",
+    "report": "experiments.Report",
+    "export": "experiments.Export",
 }
+"""By name: the module in this folder, and the class."""
+
+
+def load_command(name: str) -> type[Command]:
+    """Import a command."""
+    module, _, kind = COMMANDS[name].partition(".")
+    command: type[Command] = getattr(import_module(f"{__name__}.{module}"), kind)
+    return command

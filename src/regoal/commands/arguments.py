@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable
-from typing import Annotated, Protocol
+from typing import Annotated, Literal, Optional, Protocol
 
 from tyro.conf import arg
 from tyro.constructors import PrimitiveConstructorSpec
@@ -31,6 +31,11 @@ Device = Annotated[
     arg(
         help="Where the network runs; auto takes a GPU that the fused kernels run on, else the CPU."
     ),
+]
+Rounds = Optional[int]  # noqa: UP045 - tyro would ask typeguard about `int | None`, and load asyncio
+RunDevice = Annotated[
+    Literal["cpu", "cuda"],
+    arg(help="Where the network runs. cuda needs PyTorch, and takes seconds to begin."),
 ]
 Duration = Annotated[float, _quantity("TIME", units.seconds, "s")]
 Memory = Annotated[float, _quantity("SIZE", units.mebibytes, "M")]

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Literal
 
 from tyro.conf import FlagCreatePairsOff, Positional
 
-from regoal import terminal
 from regoal.errors import (
     EXIT_DONE,
     UsageError,
@@ -101,6 +100,7 @@ class Report:
 
     def run(self) -> int:
         """Write everything if a folder or a file is given, then print the tables."""
+        from regoal import terminal
         from regoal.records.run_record import find_runs, load_run
 
         if self.html is None and (self.plans or self.problems or self.domain or self.drawings):

@@ -148,7 +148,7 @@ class Solve:
         from regoal.planning.shortening.shorten import shorten
         from regoal.planning.task import load_domain, load_task
 
-        policy = load(str(self._policy()), threads=free_threads(), device="auto")
+        policy = load(str(self._policy()), threads=free_threads(), device="cpu")
         domain = load_domain(self.domain)
         encoder, notes = policy_encoder(policy, domain)
         task = load_task(domain, self.problem)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from tyro.conf import Positional
 
-from regoal.commands.arguments import Device, Duration, Memory
+from regoal.commands.arguments import Duration, Memory, Rounds, RunDevice
 from regoal.errors import (
     EXIT_DONE,
     EXIT_INVALID_PLAN,
@@ -55,7 +55,7 @@ class Plan:
     """The problem file."""
     out: Path = Path("sas_plan")
     """The plan file."""
-    layers: int | None = None
+    layers: Rounds = None
     """Rounds of message passing; as many as in training unless given."""
     max_steps: int = 1000
     """Most actions of greedy execution, and of commitment."""
@@ -67,7 +67,7 @@ class Plan:
     """Most memory for data, e.g. 1G."""
     shorten: bool = True
     """Take out loops and actions that were not needed, for at most 10 s or half the time left."""
-    device: Device = "auto"
+    device: RunDevice = "cpu"
 
     def run(self) -> int:
         """Plan."""

@@ -10,9 +10,7 @@ from pathlib import Path
 
 from tyro.conf import FlagCreatePairsOff, Positional
 
-from regoal import terminal
-from regoal.commands.arguments import Device, Duration, Memory
-from regoal.config import DeviceName
+from regoal.commands.arguments import Duration, Memory, Rounds, RunDevice
 from regoal.errors import (
     EXIT_DONE,
     EXIT_INTERNAL,
@@ -41,7 +39,7 @@ class Evaluate:
     """The folder with the problems."""
     domain: Path | None = None
     """The domain file; without it, the one found next to each problem or above it."""
-    layers: int | None = None
+    layers: Rounds = None
     """Rounds of message passing; as many as in training unless given."""
     max_steps: int = 1000
     """Most actions for a problem."""
@@ -64,14 +62,17 @@ class Evaluate:
     """A folder for the plans, one NAME.plan a solved problem."""
     shorten: bool = True
     """Take loops and actions that were not needed out of the plans; records keep both lengths."""
-    device: Device = "auto"
+    device: RunDevice = "cpu"
 
     def run(self) -> int:
         """Evaluate; unsolved problems are no failure, unreadable ones and invalid plans are."""
+        from regoal import terminal
         from regoal.evaluation.evaluate import TestSettings, evaluate, load
 
         check_memory_limit(self.memory_limit)
-        policy = load(self.policy, threads=free_threads(), device=self._device())
+        if self.device == "cuda" and math.isfinite(self.memory_limit):
+            raise UsageError("--memory-limit is for the CPU only: leave out --device cuda.")
+        policy = load(self.policy, threads=free_threads(), device=self.device)
         problems = with_domains(problem_files(self.problems), self.domain)
         if self.out is not None:
             check_credit(self.out, policy.digest)
@@ -98,14 +99,6 @@ class Evaluate:
             print(f"regoal: error: {error}", file=sys.stderr)
         return errors[0].exit_code if errors else EXIT_DONE
 
-    def _device(self) -> DeviceName:
-        """Return the device: a process that is copied for each problem cannot use a GPU."""
-        if math.isinf(self.memory_limit):
-            return self.device
-        if self.device == "cuda":
-            raise UsageError("--memory-limit is for the CPU only: leave out --device cuda.")
-        return "cpu"
-
 
 @dataclass(frozen=True, kw_only=True)
 class Lama:
@@ -131,6 +124,7 @@ class Lama:
 
     def run(self) -> int:
         """Run it; problems that stay unsolved are no failure, those that LAMA fails on are."""
+        from regoal import terminal
         from regoal.evaluation.lama import Limits, lama_folder
         from regoal.planning.plans import check_plan_file
 

@@ -7,7 +7,6 @@ from typing import Annotated, Literal
 
 from tyro.conf import FlagCreatePairsOff, Positional, arg
 
-from regoal import terminal
 from regoal.commands.arguments import Device, Duration
 from regoal.config import LAPTOP, TrainConfig
 from regoal.domains.splits import DEFAULT_MAX_STATES, DOMAINS, write_split
@@ -76,6 +75,7 @@ class Train:
 
     def run(self) -> int:
         """Train, showing how it goes."""
+        from regoal import terminal
         from regoal.planning.task import load_domain
         from regoal.runs.settings import RunSettings
         from regoal.runs.training_run import run_training

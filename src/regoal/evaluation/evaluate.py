@@ -8,18 +8,12 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from regoal.errors import RegoalError, TooWideError, UsageError
 from regoal.evaluation.attempts import Attempt, Means
 from regoal.evaluation.execution import Execution, Visited, execute
-from regoal.evaluation.process_pool import (
-    Ended,
-    describe_end,
-    execute_side_by_side,
-    most_processes,
-)
 from regoal.evaluation.search import MOST_EXPANSIONS
-from regoal.networks.device import device_called
 from regoal.networks.encoder import Encoder
 from regoal.networks.kernels.cpu import kernel as cpu_kernel
 from regoal.networks.policy_file import Policy, find_policy, load_policy, policy_encoder
@@ -31,6 +25,9 @@ from regoal.planning.task import Domain, Task, load_domain, load_task
 from regoal.records.results import Outcome, PlanResult, problem_names
 from regoal.system.calls import call_with_limits
 from regoal.system.files import short_digest, write_text_atomically
+
+if TYPE_CHECKING:
+    from regoal.evaluation.process_pool import Ended
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,14 +76,16 @@ class TestSettings:
 def load(name: str, *, threads: int, device: str) -> Policy:
     """Load the policy of this name or path, to run with so many threads on a device.
 
-    `device` is `auto`, `cpu` or `cuda`. Raises `UsageError` as `find_policy`, `load_policy` and
-    `device_called` do.
+    `device` is `cpu` or `cuda`; only the latter loads PyTorch. Raises `UsageError` as
+    `find_policy`, `load_policy` and `move_to_gpu` do.
     """
     cpu_kernel.use_threads(threads)
-    where = device_called(device)
     policy = load_policy(find_policy(name))
-    policy.network.to(where)
-    return policy
+    if device == "cpu":
+        return policy
+    from regoal.networks.on_gpu import move_to_gpu
+
+    return replace(policy, network=move_to_gpu(policy.network))
 
 
 def evaluate(
@@ -105,6 +104,8 @@ def evaluate(
     Raises `UsageError` if the policy does not fit a domain, and as `load_domain` does. Both happen
     before anything is executed on that domain.
     """
+    from regoal.evaluation.process_pool import execute_side_by_side, most_processes
+
     for path, named in _group_by_domain(problems, settings.known).items():
         domain = load_domain(path)
         encoder, notes = policy_encoder(policy, domain)
@@ -277,10 +278,10 @@ def _try_all(
 
 
 def _report_faults(
-    found: Iterator[tuple[Task, Ended]],
+    found: Iterator[tuple[Task, "Ended"]],
     tell: Callable[[str], None],
     report: Callable[[RegoalError], None],
-) -> Iterator[tuple[Task, Ended]]:
+) -> Iterator[tuple[Task, "Ended"]]:
     """Yield each task and how it ended, after a note or an error about a fault, if it had one."""
     for task, ended in found:
         if isinstance(ended.fault, TooWideError):

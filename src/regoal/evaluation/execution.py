@@ -15,7 +15,8 @@ from regoal.errors import RegoalError, TooWideError, lacks_memory
 from regoal.evaluation.inputs import Inputs, QValues, StateInput
 from regoal.networks.batch import Input
 from regoal.networks.encoder import Encoder
-from regoal.networks.q_network import QNetwork
+from regoal.networks.inference import Floats
+from regoal.networks.q_function import RatesActions
 from regoal.planning.actions import DUMMY_ACTION, GroundAction
 from regoal.planning.goals import Goal
 from regoal.planning.task import State, Task
@@ -81,11 +82,13 @@ class Execution:
         self._goal = self.task.goal if self.goal is None else self.goal
         self._inputs = Inputs(self.task, self._goal)
         self.visits = Counter([self.state])
-        self._rng = np.random.default_rng(
-            self.task.salt
-        )  # it does not depend on the order of the tasks
         if self.state.satisfies(self._goal):
             self.end(Outcome.SOLVED)
+
+    @cached_property
+    def _rng(self) -> np.random.Generator:
+        """The stream of the noise. It does not depend on the order of the tasks."""
+        return np.random.default_rng(self.task.salt)
 
     @property
     def has_seen_all(self) -> bool:
@@ -236,7 +239,7 @@ class Memory:
 
 
 def execute(  # noqa: PLR0913 - all but three are keywords
-    network: QNetwork,
+    network: RatesActions,
     encoder: Encoder,
     tasks: Sequence[Task],
     *,
@@ -319,7 +322,7 @@ def _start_waiting(
 
 
 def compute_q_values(
-    network: QNetwork, active: Sequence[Rated], layers: int, memory: Memory
+    network: RatesActions, active: Sequence[Rated], layers: int, memory: Memory
 ) -> list[QValues | None]:
     """Compute Q-values of each input's actions; None for an input that does not fit alone."""
     found: list[QValues | None] = []
@@ -328,7 +331,7 @@ def compute_q_values(
         part = parts.pop()
         try:
             batch = memory.encoder.join([x.input(memory.encoder) for x in part])
-            found += [q.numpy() for q in network.q_values(batch, layers)]
+            found += map(np.asarray, network.q_values(batch, layers))
             continue
         except (MemoryError, RuntimeError) as error:
             if not lacks_memory(error):

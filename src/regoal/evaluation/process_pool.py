@@ -20,7 +20,7 @@ from typing import NamedTuple, Protocol
 
 from regoal.errors import RegoalError
 from regoal.networks.kernels.cpu import kernel as cpu_kernel
-from regoal.networks.q_network import QNetwork
+from regoal.networks.q_function import RatesActions
 from regoal.planning.actions import GroundAction
 from regoal.planning.task import Task
 from regoal.records.results import Outcome
@@ -106,10 +106,10 @@ class Ended(NamedTuple):
     """Successors that search has made."""
 
 
-def most_processes(network: QNetwork) -> int:
+def most_processes(network: RatesActions) -> int:
     """As many as the kernel has threads, if a process can be copied."""
     threads = cpu_kernel.threads()
-    if threads > 1 and sys.platform.startswith("linux") and network.weights.device.type == "cpu":
+    if threads > 1 and sys.platform.startswith("linux") and network.on_cpu:
         return threads
     return 1
 

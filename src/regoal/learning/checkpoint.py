@@ -78,9 +78,9 @@ def save_checkpoint(
     }
     if path.is_file():
         path.replace(_previous(path))
-    write_tensor_file(
-        path, KIND, {"record": record, "streams": state.streams, "replay": content}, tensors
-    )
+    arrays = {name: tensor.detach().cpu().numpy() for name, tensor in tensors.items()}
+    facts = {"record": record, "streams": state.streams, "replay": content}
+    write_tensor_file(path, KIND, facts, arrays)
 
 
 def read_checkpoint(path: Path) -> tuple[Checkpoint | None, tuple[str, ...]]:
@@ -93,7 +93,7 @@ def read_checkpoint(path: Path) -> tuple[Checkpoint | None, tuple[str, ...]]:
     notes: list[str] = []
     for candidate in existing:
         try:
-            facts, tensors = read_tensor_file(candidate, KIND)
+            facts, arrays = read_tensor_file(candidate, KIND)
             record = facts["record"]
             if not isinstance(record, dict):
                 raise TypeError("its record is no object")
@@ -103,6 +103,7 @@ def read_checkpoint(path: Path) -> tuple[Checkpoint | None, tuple[str, ...]]:
         except UsageError as error:
             notes.append(str(error))
             continue
+        tensors = {name: torch.tensor(array) for name, array in arrays.items()}
         extra = {k.removeprefix("extra/"): v for k, v in tensors.items() if k.startswith("extra/")}
         if notes:
             path.replace(path.with_suffix(f".damaged{path.suffix}"))

@@ -199,7 +199,7 @@ class Learner:
         """Q(s, a, g) [C, B] after `depth` layers and after all; C is 1 if these are one."""
         batch = self.encoder.batch((t.state, t.goal) for t in transitions)
         starts = np.cumsum((0, *batch.action_counts[:-1]))
-        chosen = torch.from_numpy(starts + [t.action for t in transitions])
+        chosen = starts + [t.action for t in transitions]
         values: Tensor = self.online(batch.only(chosen), sorted({depth, self.config.layers}))
         return values
 

@@ -11,8 +11,6 @@ from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-import torch
-from torch import Tensor
 
 from regoal.planning.actions import GroundAction
 
@@ -76,28 +74,28 @@ class Batch:
     """[R] atoms of each relation."""
     argument_counts: Longs
     """[R] arguments of these atoms."""
-    args: Tensor
+    args: Longs
     """[M] int64 nodes; relation after relation, and within one, instance after instance."""
     nodes: int
     instance_atom_counts: Longs
     """[B, R] atoms of each instance and relation."""
     node_counts: Longs
     """[B] nodes of each instance."""
-    object_nodes: Tensor
+    object_nodes: Longs
     """[O] int64 nodes that are objects; each is listed as often as its sum counts it."""
-    object_instance: Tensor
+    object_instance: Longs
     """[O] int64 instance of each of them."""
-    action_nodes: Tensor
+    action_nodes: Longs
     """[Q] int64 nodes that stand for applicable actions, instance after instance."""
-    action_instance: Tensor
+    action_instance: Longs
     """[Q] int64 instance of each of them."""
     action_counts: tuple[int, ...]
     """[B] applicable actions of each instance."""
 
-    def only(self, actions: Tensor) -> "Batch":
+    def only(self, actions: Longs) -> "Batch":
         """Restrict the readout to these actions [A], given by their positions in [Q]."""
         instance = self.action_instance[actions]
-        counts = instance.bincount(minlength=len(self.action_counts))
+        counts = np.bincount(instance, minlength=len(self.action_counts))
         return replace(
             self,
             action_nodes=self.action_nodes[actions],
@@ -141,14 +139,14 @@ def join_inputs(inputs: Sequence[Input], arities: Longs) -> Batch:
     return Batch(
         atom_counts=atom_counts,
         argument_counts=atom_counts * arities,
-        args=torch.from_numpy(args),
+        args=args,
         nodes=int(nodes.sum()),
         instance_atom_counts=instance_atom_counts,
         node_counts=nodes,
-        object_nodes=torch.from_numpy(object_nodes),
-        object_instance=torch.from_numpy(instance[object_nodes]),
-        action_nodes=torch.from_numpy(action_nodes),
-        action_instance=torch.from_numpy(instance[action_nodes]),
+        object_nodes=object_nodes,
+        object_instance=instance[object_nodes],
+        action_nodes=action_nodes,
+        action_instance=instance[action_nodes],
         action_counts=tuple((nodes - objects).tolist()),
     )
 

@@ -1,31 +1,28 @@
 """All weights of a Q-network in one vector, and the names and places of its parts.
 
 With one vector, the optimiser's step is a single operation. The CPU kernel reads the vector as it
-is.
+is. A vector is an array of numpy if the network is run, and a tensor of PyTorch if it is trained.
 """
 
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, Generic, NamedTuple, TypeVar
 
-import torch
-from torch import Tensor
-
-INITIAL_SCALE = 0.1
-"""Standard deviation of what an untrained round adds to an embedding."""
+V = TypeVar("V")
+"""An array or a tensor. Its parts are views of the same kind."""
 
 
-class MLP(NamedTuple):
+class MLP(NamedTuple, Generic[V]):
     """Weights of two linear layers; the hidden width is the input width."""
 
-    weight_in: Tensor
+    weight_in: V
     """[inputs, inputs], applied from the right: x @ weight."""
-    bias_in: Tensor
-    weight_out: Tensor
+    bias_in: V
+    weight_out: V
     """[inputs, outputs]"""
-    bias_out: Tensor
+    bias_out: V
 
 
 @dataclass(frozen=True)
@@ -59,42 +56,28 @@ class Layout:
         """How many numbers the vector has."""
         return sum(math.prod(shape) for _, shape in self.shapes())
 
-    def parts(self, vector: Tensor) -> dict[str, Tensor]:
+    def parts(self, vector: V) -> dict[str, V]:
         """Return views of all weights in a vector [length], by name."""
         return {name: self.part(vector, name) for name in self.places}
 
-    def part(self, vector: Tensor, name: str) -> Tensor:
+    def part(self, vector: V, name: str) -> V:
         """Return the view of one weight in a vector [length]."""
-        at, shape = self.places[name]
-        return vector[at : at + math.prod(shape)].view(shape)
+        return _view(vector, *self.places[name])
 
-    def mlp(self, vector: Tensor, name: str) -> MLP:
+    def mlp(self, vector: V, name: str) -> MLP[V]:
         """Return the views of one MLP's weights in a vector [length]."""
         places = [self.places[f"{name}.{field}"] for field in MLP._fields]
         start, (last, shape) = places[0][0], places[-1]
         # Views of one view, because each view of the vector itself gets a gradient of full length.
-        own = vector[start : last + math.prod(shape)]
-        return MLP(
-            *(own[at - start : at - start + math.prod(shape)].view(shape) for at, shape in places)
-        )
+        own = _view(vector, start, (last + math.prod(shape) - start,))
+        return MLP(*(_view(own, at - start, shape) for at, shape in places))
 
-    def initial(self, seed: int) -> Tensor:
-        """Draw the initial weights as `torch.nn` draws linear layers, with two exceptions.
 
-        The readout's last layer is zero, so that every Q-value starts at 0. Else it would be a
-        random value of tens, and bootstrapping unlearns only about one unit in an episode. The
-        norm's scale is small, so that embeddings do not grow with the number of rounds.
-        """
-        generator = torch.Generator().manual_seed(seed)
-        vector = torch.zeros(self.length)
-        for name, part in self.parts(vector).items():
-            if name == "norm.scale":
-                part.fill_(INITIAL_SCALE)
-            elif name not in ("norm.shift", "readout.weight_out", "readout.bias_out"):
-                inputs = self.places[f"{name.rpartition('.')[0]}.bias_in"][1][0]
-                bound = 1.0 / math.sqrt(inputs)
-                part.uniform_(-bound, bound, generator=generator)
-        return vector
+def _view(vector: V, at: int, shape: tuple[int, ...]) -> V:
+    """Return the view of this shape of the numbers from `at` on."""
+    whole: Any = vector
+    part: V = whole[at : at + math.prod(shape)].reshape(shape)
+    return part
 
 
 def _list_mlp_shapes(name: str, inputs: int, outputs: int) -> Sequence[tuple[str, tuple[int, ...]]]:

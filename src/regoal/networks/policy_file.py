@@ -11,15 +11,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import torch
-from torch import Tensor, nn
+import numpy as np
 
 from regoal.errors import UsageError
 from regoal.networks.encoder import Encoder
 from regoal.networks.parameters import Layout
-from regoal.networks.q_network import QNetwork
+from regoal.networks.q_function import QFunction
 from regoal.networks.relations import Relation, relations_of
-from regoal.networks.tensor_file import Facts, Kind, read_tensor_file, write_tensor_file
+from regoal.networks.tensor_file import Array, Facts, Kind, read_tensor_file, write_tensor_file
 from regoal.planning.matching.library_schema import schema_of
 from regoal.planning.matching.schema import Schema, match
 from regoal.planning.task import Domain
@@ -38,7 +37,7 @@ MOST_OBJECTS = 2**31
 class Policy:
     """A trained network, the domain it was trained on, and how to run it."""
 
-    network: QNetwork
+    network: QFunction
     """It has the relations that training has met, and ignores atoms of other relations."""
     schema: Schema
     layers: int
@@ -55,7 +54,7 @@ def save_policy(path: Path, policy: Policy) -> None:
     Raises `OSError` if the folder cannot be written.
     """
     network = policy.network
-    parts = network.layout.parts(network.weights.detach())
+    parts = network.layout.parts(network.weights)
     names = _name_tensors(network.relations, network.layout)
     facts = {
         "schema": policy.schema.to_json(),
@@ -70,7 +69,7 @@ def save_policy(path: Path, policy: Policy) -> None:
 
 
 def load_policy(path: Path) -> Policy:
-    """Read a policy onto the CPU.
+    """Read a policy.
 
     Raises `UsageError` if the file is missing, foreign, damaged or of another version. The weights
     must also be finite and fit the description.
@@ -150,22 +149,20 @@ def _build_network(
     relations: Sequence[Relation],
     size: int,
     most_objects: int,
-    tensors: dict[str, Tensor],
-) -> QNetwork:
+    tensors: dict[str, Array],
+) -> QFunction:
     """Build the network with these weights. Sizes are checked before anything is allocated."""
     layout = Layout(tuple(r.arity for r in relations), size)
     names = _name_tensors(relations, layout)
     shapes = {names[part]: shape for part, shape in layout.shapes()}
-    if {name: tuple(tensor.shape) for name, tensor in tensors.items()} != shapes or size < 1:
+    if {name: tensor.shape for name, tensor in tensors.items()} != shapes or size < 1:
         raise _make_error(path, "its weights do not fit its network")
-    if any(tensor.dtype != torch.float32 for tensor in tensors.values()):
+    if any(tensor.dtype != np.float32 for tensor in tensors.values()):
         raise _make_error(path, "its weights are not 32-bit numbers")
-    vector = torch.cat([tensors[name].flatten() for name in shapes])
-    if not bool(torch.isfinite(vector).all()):
+    vector = np.concatenate([tensors[name].ravel() for name in shapes])
+    if not np.isfinite(vector).all():
         raise _make_error(path, "some weights are not finite")
-    network = QNetwork(relations, size, seed=0, most_objects=most_objects)
-    network.weights = nn.Parameter(vector, requires_grad=False)
-    return network
+    return QFunction(tuple(relations), size, vector, most_objects)
 
 
 def _name_tensors(relations: Sequence[Relation], layout: Layout) -> dict[str, str]:

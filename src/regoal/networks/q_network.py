@@ -1,22 +1,29 @@
 """Q(s, a, g) = MLP(f(o_a), Σ_o f(o)) for all applicable actions (paper, "Q-value Predictions").
 
+This is the network of training, in PyTorch. `QFunction` (q_function.py) runs it without PyTorch.
+
 A network may divide the sum by max(n, m), for a state of n objects and a fixed m. Up to m objects,
 this is the same function with other weights. Beyond m it is the mean, which does not grow with n.
 
 Shapes by letter: N nodes, Q actions, D embedding size, C depths.
 """
 
+import math
 from collections.abc import Sequence
-from dataclasses import replace
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
-from regoal.networks.batch import Batch
+from regoal.networks.batch import Batch, Longs
 from regoal.networks.kernels.gpu import launch as gpu_kernel
 from regoal.networks.parameters import Layout
+from regoal.networks.q_function import QFunction
 from regoal.networks.relations import Relation
 from regoal.networks.rgnn import apply_mlp, check_depths, embed
+
+INITIAL_SCALE = 0.1
+"""Standard deviation of what an untrained round adds to an embedding."""
 
 
 class QNetwork(nn.Module):
@@ -33,9 +40,28 @@ class QNetwork(nn.Module):
         super().__init__()
         self.relations = tuple(relations)
         self.layout = Layout(tuple(r.arity for r in self.relations), embedding_size)
-        self.weights = nn.Parameter(self.layout.initial(seed))
+        self.weights = nn.Parameter(draw_initial_weights(self.layout, seed))
         self.most_objects = most_objects
         """m in the module's description; 0 leaves the sum undivided, as in the paper."""
+
+    @classmethod
+    def from_function(cls, function: QFunction) -> "QNetwork":
+        """Make the network of a Q-function, with a copy of its weights on the CPU."""
+        network = cls(
+            function.relations, function.embedding_size, seed=0, most_objects=function.most_objects
+        )
+        network.weights = nn.Parameter(torch.tensor(function.weights), requires_grad=False)
+        return network
+
+    def to_function(self) -> QFunction:
+        """Return the Q-function of a copy of the weights as they are now."""
+        weights = self.weights.detach().cpu().numpy().copy()
+        return QFunction(self.relations, self.layout.size, weights, self.most_objects)
+
+    @property
+    def on_cpu(self) -> bool:
+        """Whether the weights are on the CPU."""
+        return self.weights.device.type == "cpu"
 
     def forward(self, batch: Batch, depths: Sequence[int]) -> Tensor:
         """Compute Q-values [C, Q] of all actions of the batch, read out after each of C depths.
@@ -47,7 +73,6 @@ class QNetwork(nn.Module):
             check_depths(depths)
             pairs = gpu_kernel.read(self.weights, self.layout, batch, depths)
         else:
-            batch = move_batch(batch, self.weights.device)
             pairs = _pair_with_sums(embed(self.weights, self.layout, batch, depths), batch)
         if self.most_objects:
             pairs = self._divide_sums(pairs, batch)
@@ -58,33 +83,11 @@ class QNetwork(nn.Module):
         with torch.inference_mode():
             return list(self(batch, [layers])[0].cpu().split(batch.action_counts))
 
-    def without_silent_relations(self) -> "QNetwork":
-        """Copy the network without the relations whose messages' weights are all zero."""
-        # A relation's last bias stands for all its weights.
-        numbers = range(len(self.relations))
-        names = {i: _name_last_bias(i) for i in numbers}
-        kept = [i for i in numbers if bool(self.layout.part(self.weights, names[i]).any())]
-        smaller = QNetwork(
-            [self.relations[i] for i in kept],
-            self.layout.size,
-            seed=0,
-            most_objects=self.most_objects,
-        )
-        ours = self.layout.parts(self.weights.detach())
-        with torch.no_grad():
-            for name, part in smaller.layout.parts(smaller.weights).items():
-                owner, _, rest = name.partition(".")
-                if owner == "message":
-                    number, _, field = rest.partition(".")
-                    part.copy_(ours[f"message.{kept[int(number)]}.{field}"])
-                else:
-                    part.copy_(ours[name])
-        return smaller
-
     def _divide_sums(self, pairs: Tensor, batch: Batch) -> Tensor:
         """Divide the sums in pairs [C, Q, 2D] by max(n, m)."""
-        objects = torch.bincount(batch.object_instance, minlength=len(batch.action_counts))
-        shares = objects.clamp(min=self.most_objects)[batch.action_instance].to(pairs).reciprocal()
+        objects = np.bincount(batch.object_instance, minlength=len(batch.action_counts))
+        shared = np.maximum(objects, self.most_objects)[batch.action_instance]
+        shares = torch.from_numpy(shared).to(pairs).reciprocal()
         of_action, sums = pairs.tensor_split(2, dim=-1)
         return torch.cat((of_action, sums * shares[:, None]), dim=-1)
 
@@ -95,24 +98,30 @@ class QNetwork(nn.Module):
 
 def _pair_with_sums(f: Tensor, batch: Batch) -> Tensor:
     """Join each action's embedding and its instance's sum of objects': [C, N, D] to [C, Q, 2D]."""
+
+    def move(index: Longs) -> Tensor:
+        return torch.from_numpy(index).to(f.device)
+
     objects = f.new_zeros(len(f), len(batch.action_counts), f.shape[2])
-    objects = objects.index_add(1, batch.object_instance, f[:, batch.object_nodes])
-    return torch.cat((f[:, batch.action_nodes], objects[:, batch.action_instance]), dim=2)
+    objects = objects.index_add(1, move(batch.object_instance), f[:, move(batch.object_nodes)])
+    of_actions, instance = move(batch.action_nodes), move(batch.action_instance)
+    return torch.cat((f[:, of_actions], objects[:, instance]), dim=2)
 
 
-def move_batch(batch: Batch, device: torch.device) -> Batch:
-    """Move the batch's tensors to a device; returns the batch itself if they are there already."""
-    if batch.args.device == device:
-        return batch
-    return replace(
-        batch,
-        args=batch.args.to(device),
-        object_nodes=batch.object_nodes.to(device),
-        object_instance=batch.object_instance.to(device),
-        action_nodes=batch.action_nodes.to(device),
-        action_instance=batch.action_instance.to(device),
-    )
+def draw_initial_weights(layout: Layout, seed: int) -> Tensor:
+    """Draw the initial weights as `torch.nn` draws linear layers, with two exceptions.
 
-
-def _name_last_bias(relation: int) -> str:
-    return f"message.{relation}.bias_out"
+    The readout's last layer is zero, so that every Q-value starts at 0. Else it would be a
+    random value of tens, and bootstrapping unlearns only about one unit in an episode. The
+    norm's scale is small, so that embeddings do not grow with the number of rounds.
+    """
+    generator = torch.Generator().manual_seed(seed)
+    vector = torch.zeros(layout.length)
+    for name, part in layout.parts(vector).items():
+        if name == "norm.scale":
+            part.fill_(INITIAL_SCALE)
+        elif name not in ("norm.shift", "readout.weight_out", "readout.bias_out"):
+            inputs = layout.places[f"{name.rpartition('.')[0]}.bias_in"][1][0]
+            bound = 1.0 / math.sqrt(inputs)
+            part.uniform_(-bound, bound, generator=generator)
+    return vector

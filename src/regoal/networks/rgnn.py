@@ -1,4 +1,4 @@
-"""The relational graph neural network: rounds of messages between the objects of atoms.
+"""The relational graph neural network in PyTorch: rounds of messages between objects of atoms.
 
 One round, with the same weights every time (paper, "Model"; Ståhlberg, Bonet and Geffner, ICAPS
 2022):
@@ -9,6 +9,8 @@ One round, with the same weights every time (paper, "Model"; Ståhlberg, Bonet a
 Embeddings start at zero. The maximum of a node without messages is 0. If several messages are
 largest, the definition splits the gradient evenly among them, and the kernels give it to the first.
 If these messages are of one relation and have equal inputs, the weights' gradients are equal.
+
+Training needs this form, for its gradients. inference.py has the rounds in numpy.
 
 Shapes by letter: N nodes, M arguments of all atoms, A atoms of one relation, K its arity,
 D embedding size, C depths.
@@ -22,7 +24,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from regoal.networks.batch import Batch
-from regoal.networks.kernels.cpu import kernel as cpu_kernel
+from regoal.networks.kernels.cpu import autograd as cpu_kernel
 from regoal.networks.kernels.gpu import launch as gpu_kernel
 from regoal.networks.parameters import MLP, Layout
 
@@ -53,9 +55,10 @@ def embed_reference(weights: Tensor, layout: Layout, batch: Batch, depths: Seque
     update = layout.mlp(weights, "update")
     scale, shift = layout.part(weights, "norm.scale"), layout.part(weights, "norm.shift")
     x = weights.new_zeros(batch.nodes, layout.size)
+    args = torch.from_numpy(batch.args).to(weights.device)
     wanted = []
     for depth in range(1, depths[-1] + 1):
-        strongest = _take_strongest(x, _send(messages, batch, x), batch.args)
+        strongest = _take_strongest(x, _send(messages, batch, args, x), args)
         new = apply_mlp(update, torch.cat((strongest, x), dim=1))
         x = x + functional.layer_norm(new, (layout.size,), scale, shift)
         if depth in depths:
@@ -63,15 +66,15 @@ def embed_reference(weights: Tensor, layout: Layout, batch: Batch, depths: Seque
     return torch.stack(wanted)
 
 
-def apply_mlp(weights: MLP, x: Tensor) -> Tensor:
+def apply_mlp(weights: MLP[Tensor], x: Tensor) -> Tensor:
     """Apply an MLP to x [A, inputs], with Mish between the layers; returns [A, outputs]."""
     hidden = functional.mish(torch.addmm(weights.bias_in, x, weights.weight_in))
     return torch.addmm(weights.bias_out, hidden, weights.weight_out)
 
 
-def _send(messages: Sequence[MLP], batch: Batch, x: Tensor) -> Tensor:
-    """Compute the message [M, D] to each argument of every atom, in the order of `batch.args`."""
-    sent = x[batch.args]
+def _send(messages: Sequence[MLP[Tensor]], batch: Batch, args: Tensor, x: Tensor) -> Tensor:
+    """Compute the message [M, D] to each argument [M] of every atom."""
+    sent = x[args]
     parts, start = [], 0
     for weights, atoms, arguments in zip(
         messages, batch.atom_counts.tolist(), batch.argument_counts.tolist(), strict=True

@@ -1,4 +1,4 @@
-"""Named tensors and a JSON description in one safetensors file, checked when read.
+"""Named arrays and a JSON description in one safetensors file, checked when read.
 
 Reading executes nothing, and its cost is bounded by the file's size. The whole description is one
 entry of the file's metadata. The library writes several entries in random order, but equal contents
@@ -12,9 +12,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
-import safetensors.torch
+import numpy as np
+import numpy.typing as npt
+import safetensors.numpy
 from safetensors import SafetensorError
-from torch import Tensor
 
 from regoal.errors import UsageError
 from regoal.system.files import write_bytes_atomically
@@ -24,6 +25,7 @@ MOST_HEADER_BYTES = 8 << 20
 KEY = "regoal"
 
 Facts = dict[str, Any]
+Array = npt.NDArray[Any]
 
 
 class Kind(NamedTuple):
@@ -38,21 +40,21 @@ class Kind(NamedTuple):
 
 
 def write_tensor_file(
-    path: Path, kind: Kind, facts: Mapping[str, Any], tensors: Mapping[str, Tensor]
+    path: Path, kind: Kind, facts: Mapping[str, Any], tensors: Mapping[str, Array]
 ) -> None:
     """Write the whole file or nothing. Equal facts and tensors give equal bytes.
 
     `facts` are JSON values. Raises `OSError` if the folder cannot be written.
     """
-    own = {name: tensor.detach().cpu().clone().contiguous() for name, tensor in tensors.items()}
+    own = {name: np.array(tensor, order="C") for name, tensor in tensors.items()}
     description = {**facts, "format": kind.name, "version": kind.version}
     description["sha256"] = _compute_digest(description, own)
-    data = safetensors.torch.save(own, {KEY: _to_json(description)})
+    data = safetensors.numpy.save(own, {KEY: _to_json(description)})
     write_bytes_atomically(path, data)
 
 
-def read_tensor_file(path: Path, kind: Kind) -> tuple[Facts, dict[str, Tensor]]:
-    """Read facts and tensors; the tensors are on the CPU.
+def read_tensor_file(path: Path, kind: Kind) -> tuple[Facts, dict[str, Array]]:
+    """Read facts and tensors, which are arrays that cannot be written to.
 
     Raises `UsageError` if the file is missing, foreign, damaged, of another version or too big.
     """
@@ -66,7 +68,7 @@ def read_tensor_file(path: Path, kind: Kind) -> tuple[Facts, dict[str, Tensor]]:
     except OSError as error:
         raise UsageError(f"{path} cannot be read: {error.strerror}.") from error
     try:
-        tensors = safetensors.torch.load(data)
+        tensors = safetensors.numpy.load(data)
         damaged = facts.pop("sha256", None) != _compute_digest(facts, tensors)
     except (SafetensorError, ArithmeticError, LookupError, RuntimeError, TypeError, ValueError):
         damaged = True
@@ -101,12 +103,13 @@ def _read_description(path: Path, kind: Kind, stream: BinaryIO) -> Facts:
     return dict(facts)
 
 
-def _compute_digest(facts: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> str:
+def _compute_digest(facts: Mapping[str, Any], tensors: Mapping[str, Array]) -> str:
     """Compute the SHA-256 of everything that a file holds."""
     digest = hashlib.sha256(_to_json(facts).encode())
     for name, tensor in sorted(tensors.items()):
-        digest.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}\n".encode())
-        digest.update(tensor.numpy().tobytes())
+        # Types have the names that PyTorch gives them, as it wrote these files at first.
+        digest.update(f"{name} torch.{tensor.dtype} {tensor.shape}\n".encode())
+        digest.update(tensor.tobytes())
     return digest.hexdigest()
 
 

@@ -2,7 +2,7 @@
 
 from dataclasses import asdict
 
-from regoal.networks.kernels.cpu import kernel as cpu_kernel
+from regoal.networks.kernels.cpu import autograd as cpu_kernel
 from regoal.networks.kernels.gpu import launch as gpu_kernel
 from regoal.networks.q_network import QNetwork
 from regoal.networks.tensor_file import Facts

@@ -1,10 +1,9 @@
 """A run in progress: episodes, validations, the best policy and checkpoints."""
 
-import copy
 import hashlib
 import math
 import time
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 
 import torch
 from torch import Tensor
@@ -191,9 +190,7 @@ class Run:
         best = self.standing.best
         assert best is not None
         assert self.best_weights is not None
-        network = copy.deepcopy(self.network).cpu()
-        with torch.no_grad():
-            network.weights.copy_(self.best_weights)
+        network = replace(self.network.to_function(), weights=self.best_weights.numpy())
         network = network.without_silent_relations()
         policy = Policy(
             network, self.schema, policy_rounds(self.config), policy_facts(self.settings, best)

@@ -252,7 +252,7 @@ def _shipped_fingerprints() -> dict[str, str]:
 
 
 def _load(policy: str | Path) -> Policy:
-    return load(str(policy), threads=free_threads(), device="auto")
+    return load(str(policy), threads=free_threads(), device="cpu")
 
 
 class Validator(_Engine, PlanValidatorMixin):  # type: ignore[misc]

@@ -30,7 +30,7 @@ def test_switched_off(monkeypatch, tasks, encoders, policy):
     encoder = encoders["blocks"]
     usual = q_of_three(tasks, encoder, policy)
     monkeypatch.setenv("REGOAL_KERNEL", "0")
-    monkeypatch.setattr(cpu_kernel, "embed", None)
+    monkeypatch.setattr(cpu_kernel, "prepare", None)
     torch.testing.assert_close(q_of_three(tasks, encoder, policy), usual, rtol=1e-4, atol=1e-4)
 
 

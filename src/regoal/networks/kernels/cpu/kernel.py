@@ -1,23 +1,20 @@
-"""The CPU kernel, written in C (build.py) and called through ctypes.
+"""The CPU kernel, written in C (build.py) and called through ctypes with arrays of numpy.
 
-It reads the weights as one vector (parameters.py). It splits a batch into shards of whole
-instances, and computes them in parallel in its own threads. The weights' gradients are summed in
-the order of the shards, so the result depends on the number of threads but not on their timing.
+It reads the weights as one vector (parameters.py). For training, autograd.py calls it. It splits a
+batch into shards of whole instances, and computes them in parallel in its own threads. The weights'
+gradients are summed in the order of the shards, so the result depends on the number of threads but
+not on their timing.
 """
 
 import ctypes
-import math
 import os
-from collections.abc import Callable, Sequence
+import sys
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import torch
-from torch import Tensor
-from torch.autograd.function import once_differentiable
 
 from regoal.networks.batch import Batch
 from regoal.networks.kernels.cpu.build import load_kernel
@@ -36,12 +33,13 @@ _threads = 1
 def use_threads(count: int) -> None:
     """Compute up to `count` shards of a batch in parallel; `count` is at least 1.
 
-    If the kernel does the heavy part, torch's own operations stay in one thread. They are so small
-    that handing them to other threads costs several times what they take.
+    If the kernel does the heavy part, the operations of PyTorch stay in one thread, where it is
+    loaded. They are so small that handing them to other threads costs several times what they take.
     """
     global _threads  # noqa: PLW0603
-    torch.set_num_threads(count if load_kernel(False) is None else 1)
     _threads = count
+    if (torch := sys.modules.get("torch")) is not None:
+        torch.set_num_threads(count if load_kernel(False) is None else 1)
 
 
 def threads() -> int:
@@ -49,20 +47,19 @@ def threads() -> int:
     return _threads
 
 
-def fits(weights: Tensor, layout: Layout, batch: Batch) -> bool:
+def fits(layout: Layout, dtype: npt.DTypeLike, batch: Batch) -> bool:
     """Tell whether the kernel can replace the definition on this batch."""
-    return len(batch.args) <= MAX_ARGUMENTS and available(weights, layout)
+    return len(batch.args) <= MAX_ARGUMENTS and available(layout, dtype)
 
 
-def available(weights: Tensor, layout: Layout) -> bool:
-    """Tell whether the kernel is compiled, and supports these weights' device, type and sizes."""
+def available(layout: Layout, dtype: npt.DTypeLike) -> bool:
+    """Tell whether the kernel is compiled, and supports weights of this type and these sizes."""
     return (
-        weights.device.type == "cpu"
-        and weights.dtype in (torch.float32, torch.float64)
+        dtype in (np.float32, np.float64)
         and layout.size % LANES == 0
         and max(2, *layout.arities, 2) * layout.size <= MAX_WIDTH
         and os.environ.get("REGOAL_KERNEL") != "0"
-        and load_kernel(weights.dtype == torch.float64) is not None
+        and load_kernel(dtype == np.float64) is not None
     )
 
 
@@ -91,7 +88,9 @@ class _Graph(ctypes.Structure):
     )
 
 
-class _Activations(ctypes.Structure):
+class Activations(ctypes.Structure):
+    """Where the kernel keeps what its backward pass needs, as rgnn_kernel.c describes it."""
+
     _fields_ = tuple(
         (name, ctypes.c_void_p)
         for name in (
@@ -110,7 +109,7 @@ class _Shards(ctypes.Structure):
 
 
 @dataclass
-class _Call:
+class Call:
     """A batch in the form that the kernel reads."""
 
     kernel: ctypes.CDLL
@@ -127,109 +126,27 @@ class _Call:
             raise MemoryError("the kernel found no memory for a batch")
 
 
-def embed(weights: Tensor, layout: Layout, batch: Batch, depths: Sequence[int]) -> Tensor:
-    """Compute what `rgnn.embed_reference` does: embeddings [C, N, D].
-
-    If several messages are largest, the first one gets the whole gradient.
-    """
-    if weights.requires_grad and torch.is_grad_enabled():
-        apply: Callable[..., Tensor] = _Embed.apply
-        return apply(weights, layout, batch, tuple(depths))
-    found = [_infer(weights, layout, batch, depth) for depth in depths]
-    return found[0] if len(found) == 1 else torch.cat(found)
-
-
-def _infer(weights: Tensor, layout: Layout, batch: Batch, layers: int) -> Tensor:
-    """Compute embeddings [1, N, D] without keeping anything for a backward pass."""
-    call = _prepare(weights, layout, batch)
-    x = weights.new_zeros(2, batch.nodes, layout.size)
-    found, strongest = torch.empty_like(x[:1]), torch.empty_like(x[0])
-    call.run("infer", ctypes.c_int64(layers), _point_to(x), _point_to(strongest), _point_to(found))
+def infer(weights: npt.NDArray[Any], layout: Layout, batch: Batch, layers: int) -> npt.NDArray[Any]:
+    """Compute embeddings [N, D] without keeping anything for a backward pass."""
+    call = prepare(weights, layout, batch)
+    x = np.zeros((2, batch.nodes, layout.size), weights.dtype)
+    strongest = np.empty_like(x[0])
+    found: npt.NDArray[Any] = np.empty_like(x[0])
+    call.run("infer", ctypes.c_int64(layers), point_to(x), point_to(strongest), point_to(found))
     return found
 
 
-class _Embed(torch.autograd.Function):
-    """Forward and backward over the whole stack of rounds as one operation."""
-
-    @staticmethod
-    def forward(
-        ctx: Any, weights: Tensor, layout: Layout, batch: Batch, depths: tuple[int, ...]
-    ) -> Tensor:
-        call, layers = _prepare(weights, layout, batch), depths[-1]
-        room, activations = _allocate_activations(
-            weights, layers, batch.nodes, len(batch.args), layout.size
-        )
-        activations["embeddings"][0] = 0
-        pointers = _Activations(**{name: _point_to(tensor) for name, tensor in activations.items()})
-        wanted = np.array(depths, dtype=np.int64)
-        found = weights.new_empty(len(depths), batch.nodes, layout.size)
-        count = ctypes.c_int64(len(depths))
-        call.run("forward", count, _point_to(wanted), ctypes.byref(pointers), _point_to(found))
-        ctx.room, ctx.pointers, ctx.call, ctx.wanted = room, pointers, call, wanted
-        ctx.save_for_backward(weights)
-        return found
-
-    @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-        (weights,) = ctx.saved_tensors
-        if ctx.room is None:
-            raise RuntimeError("the kernel keeps what it saved for one backward pass only")
-        call, grad = ctx.call, grad.contiguous()
-        transposed, work = torch.empty_like(weights), grad.new_empty(2, *grad.shape[1:])
-        gradients = weights.new_zeros(call.shards.count, len(weights))
-        call.run(
-            "backward", ctypes.c_int64(len(ctx.wanted)), _point_to(ctx.wanted), _point_to(grad),
-            ctypes.byref(ctx.pointers), _point_to(transposed), _point_to(work),
-            _point_to(gradients), ctypes.c_int64(len(weights)),
-        )  # fmt: skip
-        _rooms.append(ctx.room)
-        ctx.room = ctx.pointers = None
-        return gradients[0], None, None, None
-
-
-_rooms: list[Tensor] = []
-"""Memory of finished backward passes, to be used again: new pages cost more than all arithmetic."""
-
-
-def _allocate_activations(
-    weights: Tensor, layers: int, nodes: int, arguments: int, size: int
-) -> tuple[Tensor, dict[str, Tensor]]:
-    """Take one piece of memory, and views of it for what the backward pass needs."""
-    shapes = {
-        "embeddings": (layers + 1, nodes, size),
-        "strongest": (layers, nodes, size),
-        "winner": (layers, nodes, size),
-        "hidden": (layers, arguments, size),
-        "update": (layers, nodes, 2 * size),
-        "normal": (layers, nodes, size),
-        "deviation": (layers, nodes),
-    }
-    needed = sum(math.prod(shape) for shape in shapes.values())
-    try:
-        room = _rooms.pop()
-    except IndexError:
-        room = weights.new_empty(0)
-    if len(room) < needed or room.dtype != weights.dtype:
-        room = torch.empty(needed + needed // 8, dtype=weights.dtype)
-    activations, at = {}, 0
-    for name, shape in shapes.items():
-        activations[name] = room[at : at + math.prod(shape)].view(shape)
-        at += math.prod(shape)
-    return room, activations
-
-
-def _prepare(weights: Tensor, layout: Layout, batch: Batch) -> _Call:
+def prepare(weights: npt.NDArray[Any], layout: Layout, batch: Batch) -> Call:
     """Describe the network and each shard's graph by pointers to the arrays."""
-    kernel = load_kernel(weights.dtype == torch.float64)
+    kernel = load_kernel(weights.dtype == np.float64)
     assert kernel is not None
     arity, at = _locate_messages(layout)
     network = _Network(
         layout.size,
         len(arity),
-        _point_to(arity),
-        _point_to(weights),
-        _point_to(at),
+        point_to(arity),
+        point_to(weights),
+        point_to(at),
         layout.places["update.weight_in"][0],
         layout.places["norm.scale"][0],
     )
@@ -251,7 +168,7 @@ def _prepare(weights: Tensor, layout: Layout, batch: Batch) -> _Call:
     whole = _Shards(
         ctypes.addressof(network), len(graphs), ctypes.addressof(graphs), _find_address(places)
     )
-    return _Call(kernel, whole, stages, keep)
+    return Call(kernel, whole, stages, keep)
 
 
 @cache
@@ -261,12 +178,10 @@ def _locate_messages(layout: Layout) -> tuple[npt.NDArray[np.int64], npt.NDArray
     return np.array(layout.arities, dtype=np.int64), np.array(at, dtype=np.int64)
 
 
-def _point_to(array: Any) -> ctypes.c_void_p:
+def point_to(array: npt.NDArray[Any]) -> ctypes.c_void_p:
+    """Return a pointer to the first number of an array."""
     return ctypes.c_void_p(_find_address(array))
 
 
-def _find_address(array: Any) -> int:
-    """Return the address of the first number of a tensor or an array."""
-    if isinstance(array, Tensor):
-        return array.data_ptr()
+def _find_address(array: npt.NDArray[Any]) -> int:
     return int(array.__array_interface__["data"][0])

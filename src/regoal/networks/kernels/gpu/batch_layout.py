@@ -111,7 +111,7 @@ def pack_batch(
     """Lay out a batch for the kernels, and send it to the device."""
     arity = np.array(layout.arities, dtype=np.int64)
     at = np.array([layout.places[f"message.{i}.weight_in"][0] for i in range(len(arity))], np.int64)
-    first, args = np.cumsum(batch.argument_counts) - batch.argument_counts, batch.args.cpu().numpy()
+    first, args = np.cumsum(batch.argument_counts) - batch.argument_counts, batch.args
     tiles, starts = _list_tiles(arity, at, first, batch.atom_counts)
     jobs = _list_jobs(arity, at, first, batch.atom_counts)
     packer = _Packer()
@@ -122,8 +122,8 @@ def pack_batch(
     header += [layout.places[name][0] for name in ("update.weight_in", "norm.scale")]
     header += [packer.add(starts), packer.add(jobs)]
     actions = np.arange(len(batch.action_nodes))
-    objects = batch.object_instance.cpu().numpy()
-    sources = (batch.action_nodes.cpu().numpy(), batch.object_nodes.cpu().numpy())
+    objects = batch.object_instance
+    sources = (batch.action_nodes, batch.object_nodes)
     instances = len(batch.node_counts)
     read = packer.add_row_sums(
         np.concatenate(sources),
@@ -131,9 +131,7 @@ def pack_batch(
         batch.nodes,
         len(actions) + instances,
     )
-    to_actions = packer.add_row_sums(
-        batch.action_instance.cpu().numpy(), actions, instances, len(actions)
-    )
+    to_actions = packer.add_row_sums(batch.action_instance, actions, instances, len(actions))
     return PackedBatch(
         packer.send(header, device), layout, tuple(depths), depths_at, batch.nodes, len(args),
         len(tiles), len(jobs), read, to_actions,
