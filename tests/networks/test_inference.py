@@ -151,7 +151,13 @@ def test_relations_whose_weights_are_zero_are_left_out(relations, policy):
 
 WITHOUT_TORCH = """
 import sys
-sys.modules["torch"] = None
+
+class NoTorch:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] == "torch":
+            raise ModuleNotFoundError("No module named 'torch'", name="torch")
+
+sys.meta_path.insert(0, NoTorch())
 from regoal.cli import main
 main()
 """

@@ -13,7 +13,7 @@ from regoal.system.units import number_text
 
 MIB = 1024 * 1024
 LEAST_MIB = 512
-"""PyTorch alone takes about half of this."""
+"""A small problem takes about a tenth of this, and PyTorch alone about half."""
 POLL_S = 0.02
 INTERRUPT_S = 0.5
 """Seconds until an interrupt is passed on: a terminal sends it to both processes itself."""

@@ -32,7 +32,7 @@ def load_kernel(double: bool, /) -> ctypes.CDLL | None:
     compiler = shutil.which(os.environ.get("CC", "cc")) or shutil.which("gcc")
     if compiler is None:
         log.warning(
-            "no C compiler found: training is several times slower without the kernel; install gcc"
+            "no C compiler found: regoal is several times slower without the kernel; install gcc"
         )
         return None
     try:
