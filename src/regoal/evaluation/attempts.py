@@ -14,7 +14,7 @@ from regoal.evaluation.commitment import Commitment
 from regoal.evaluation.execution import Execution, Visited, execute
 from regoal.evaluation.search import MOST_EXPANSIONS, Search
 from regoal.networks.encoder import Encoder
-from regoal.networks.q_network import QNetwork
+from regoal.networks.q_function import RatesActions
 from regoal.planning.actions import GroundAction
 from regoal.planning.task import Task
 from regoal.records.results import Outcome
@@ -80,7 +80,7 @@ class Attempt:
 class Means:
     """A policy and the limits within which it is to find plans."""
 
-    network: QNetwork
+    network: RatesActions
     encoder: Encoder
     layers: int
     max_steps: int = 1000

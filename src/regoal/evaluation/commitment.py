@@ -21,7 +21,7 @@ from regoal.evaluation.execution import (
 )
 from regoal.evaluation.inputs import Inputs, Situation
 from regoal.networks.encoder import Encoder
-from regoal.networks.q_network import QNetwork
+from regoal.networks.q_function import RatesActions
 from regoal.planning.actions import GroundAction
 from regoal.planning.goals import Goal
 from regoal.planning.task import State, Task
@@ -36,7 +36,7 @@ RATED = 10
 class Commitment:
     """One attempt at one task by commitment to one goal literal after another."""
 
-    network: QNetwork
+    network: RatesActions
     encoder: Encoder
     task: Task
     layers: int

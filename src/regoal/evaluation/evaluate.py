@@ -104,8 +104,6 @@ def evaluate(
     Raises `UsageError` if the policy does not fit a domain, and as `load_domain` does. Both happen
     before anything is executed on that domain.
     """
-    from regoal.evaluation.process_pool import execute_side_by_side, most_processes
-
     for path, named in _group_by_domain(problems, settings.known).items():
         domain = load_domain(path)
         encoder, notes = policy_encoder(policy, domain)
@@ -129,6 +127,8 @@ def _evaluate_problems(
     report: Callable[[RegoalError], None],
 ) -> Iterator[PlanResult]:
     """Run the policy on problems of one domain, given as (name, problem file)."""
+    from regoal.evaluation.process_pool import execute_side_by_side, most_processes
+
     names: dict[Task, str] = {}
     inputs: dict[str, str] = {}
     for name, problem in named:
@@ -219,6 +219,8 @@ def solve(policy: Policy, encoder: Encoder, task: Task, settings: TestSettings) 
     Raises `TooWideError` if a state has too many actions, and `PddlError` if the cost of an action
     is missing.
     """
+    from regoal.evaluation.process_pool import describe_end
+
     if impossible := impossible_goals(task):
         what = " ".join(impossible[:3]) + (" and others" if impossible[3:] else "")
         return Solution(

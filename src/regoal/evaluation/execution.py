@@ -7,6 +7,7 @@ import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Protocol
 
 import numpy as np
@@ -15,7 +16,6 @@ from regoal.errors import RegoalError, TooWideError, lacks_memory
 from regoal.evaluation.inputs import Inputs, QValues, StateInput
 from regoal.networks.batch import Input
 from regoal.networks.encoder import Encoder
-from regoal.networks.inference import Floats
 from regoal.networks.q_function import RatesActions
 from regoal.planning.actions import DUMMY_ACTION, GroundAction
 from regoal.planning.goals import Goal

@@ -26,7 +26,7 @@ from regoal.errors import RegoalError, TooWideError, lacks_memory
 from regoal.evaluation.execution import BATCH_BYTES, Memory, compute_q_values
 from regoal.evaluation.inputs import Inputs, QValues, Situation
 from regoal.networks.encoder import Encoder
-from regoal.networks.q_network import QNetwork
+from regoal.networks.q_function import RatesActions
 from regoal.planning.actions import GroundAction
 from regoal.planning.relaxation import Relaxation
 from regoal.planning.task import State, Task
@@ -107,7 +107,7 @@ class _Lane:
 class Search:
     """A search for a plan of one task. It can be asked for its progress after it has ended."""
 
-    def __init__(self, network: QNetwork, encoder: Encoder, task: Task, *, layers: int) -> None:
+    def __init__(self, network: RatesActions, encoder: Encoder, task: Task, *, layers: int) -> None:
         self.task = task
         self.evaluations = 0
         """States that the network has rated."""
