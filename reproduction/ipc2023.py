@@ -109,10 +109,22 @@ def run(method: str, domain: str, sweep: Sweep, folder: Path) -> None:
         own_policy = folder / kind / f"{domain}.safetensors"
         policy = SHIPPED[domain] if kind == "shipped" else str(train(sweep, own_policy))
         words = ["evaluate", policy, *tested, "--max-steps", str(MAX_STEPS)]
-    alone = os.environ | {"OMP_NUM_THREADS": "1"}
-    code = subprocess.run([*PROGRAM, *words], env=alone, check=False).returncode
+    code = run_and_wait([*PROGRAM, *words])
     if code != EXIT_DONE:
         raise UsageError(f"The test of {method} on {domain} ended with exit code {code}.")
+
+
+def run_and_wait(command: list[str]) -> int:
+    """Run a command with one thread and return its exit code; it ends if this process does."""
+    process = subprocess.Popen(command, env=os.environ | {"OMP_NUM_THREADS": "1"})
+    try:
+        return process.wait()
+    except KeyboardInterrupt:
+        process.wait()  # a terminal has interrupted it too
+        raise
+    finally:
+        process.terminate()
+        process.wait()
 
 
 def train(sweep: Sweep, policy: Path) -> Path:

@@ -61,7 +61,8 @@ def run(words: Sequence[str]) -> int:
 
 
 def script(main: Callable[[], None]) -> None:
-    """Run a script outside the package; its errors end it as those of a command do."""
+    """Run a script outside the package; errors and SIGTERM end it as they end a command."""
+    signal.signal(signal.SIGTERM, _terminate)
     try:
         main()
     except (RegoalError, KeyboardInterrupt) as error:

@@ -1,7 +1,12 @@
 """`python -m reproduction.ipc2023`: trains, tests, goes on, and its tables."""
 
+import os
 import shutil
+import subprocess
+import sys
+import time
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -147,3 +152,21 @@ def test_published_figures_add_up_and_the_sweep_file_can_be_read():
     sweep = read_sweep(ipc2023.REPRODUCTION / "ipc2023.toml")
     assert [s.domain for s in sweep.settings] == [f"{name}-2023" for name in ipc2023.DOMAINS]
     assert sweep.settings[0].budget_minutes <= 60
+
+
+def test_what_it_has_started_ends_with_it(tmp_path):
+    file = tmp_path / "pid"
+    waiting = f"import os, time; open({str(file)!r}, 'w').write(str(os.getpid())); time.sleep(60)"
+    code = (
+        "import sys; from regoal.cli import script; from reproduction import ipc2023;"
+        f"script(lambda: ipc2023.run_and_wait([sys.executable, '-c', {waiting!r}]))"
+    )
+    root = Path(__file__).parents[2]
+    with subprocess.Popen([sys.executable, "-c", code], cwd=root) as process:
+        while not (file.is_file() and file.read_text()):
+            assert process.poll() is None
+            time.sleep(0.02)
+        process.terminate()
+        assert process.wait(60) == 143
+    with pytest.raises(ProcessLookupError):
+        os.kill(int(file.read_text()), 0)
