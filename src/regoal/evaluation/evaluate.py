@@ -8,10 +8,10 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from regoal.errors import RegoalError, TooWideError, UsageError
 from regoal.evaluation.attempts import Attempt, Means
+from regoal.evaluation.ending import Ended, describe_end
 from regoal.evaluation.execution import Execution, Visited, execute
 from regoal.evaluation.search import MOST_EXPANSIONS
 from regoal.networks.encoder import Encoder
@@ -25,9 +25,6 @@ from regoal.planning.task import Domain, Task, load_domain, load_task
 from regoal.records.results import Outcome, PlanResult, problem_names
 from regoal.system.calls import call_with_limits
 from regoal.system.files import short_digest, write_text_atomically
-
-if TYPE_CHECKING:
-    from regoal.evaluation.process_pool import Ended
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -219,8 +216,6 @@ def solve(policy: Policy, encoder: Encoder, task: Task, settings: TestSettings) 
     Raises `TooWideError` if a state has too many actions, and `PddlError` if the cost of an action
     is missing.
     """
-    from regoal.evaluation.process_pool import describe_end
-
     if impossible := impossible_goals(task):
         what = " ".join(impossible[:3]) + (" and others" if impossible[3:] else "")
         return Solution(
@@ -280,10 +275,10 @@ def _try_all(
 
 
 def _report_faults(
-    found: Iterator[tuple[Task, "Ended"]],
+    found: Iterator[tuple[Task, Ended]],
     tell: Callable[[str], None],
     report: Callable[[RegoalError], None],
-) -> Iterator[tuple[Task, "Ended"]]:
+) -> Iterator[tuple[Task, Ended]]:
     """Yield each task and how it ended, after a note or an error about a fault, if it had one."""
     for task, ended in found:
         if isinstance(ended.fault, TooWideError):

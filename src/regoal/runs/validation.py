@@ -16,8 +16,9 @@ import numpy as np
 from regoal.config import TrainConfig
 from regoal.distributed.collectives import ALONE, Workers
 from regoal.errors import RegoalError, UsageError
+from regoal.evaluation.ending import Ended
 from regoal.evaluation.execution import execute
-from regoal.evaluation.process_pool import Ended, execute_side_by_side, most_processes
+from regoal.evaluation.process_pool import execute_side_by_side, most_processes
 from regoal.networks.encoder import Encoder
 from regoal.networks.q_network import QNetwork
 from regoal.networks.tensor_file import Facts
