@@ -15,7 +15,8 @@ from regoal.planning import symmetry
 from regoal.planning.actions import DUMMY_ACTION
 from regoal.planning.goals import Atom
 from regoal.planning.matching.library_schema import schema_of
-from regoal.planning.symmetry import Symmetry, is_plain
+from regoal.planning.pddl.conjunctions import is_plain
+from regoal.planning.symmetry import Symmetry
 
 # Three parameters of three types, and nothing that distinguishes the objects.
 LUNCH = """(define (domain lunch) (:requirements :strips :typing)

@@ -17,7 +17,8 @@ from regoal.networks.batch import Input
 from regoal.networks.encoder import Encoder
 from regoal.planning.actions import DUMMY_ACTION, GroundAction
 from regoal.planning.goals import Goal
-from regoal.planning.symmetry import Representatives, Symmetry, is_plain
+from regoal.planning.pddl.conjunctions import is_plain
+from regoal.planning.symmetry import Representatives, Symmetry
 from regoal.planning.task import State, Task
 
 LEAST_DROPPED = 0.1

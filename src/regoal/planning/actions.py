@@ -22,3 +22,6 @@ DUMMY_ACTION = GroundAction("<dummy>", ())
 
 Its name cannot be written in PDDL, so it never meets an action of a domain.
 """
+
+MOST_APPLICABLE = 1_000_000
+"""Most applicable actions of a state. A million take 10 s and 0.8 GB to list."""

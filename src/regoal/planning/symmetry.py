@@ -34,8 +34,8 @@ from typing import NamedTuple
 
 from regoal.planning.actions import DUMMY_ACTION, GroundAction
 from regoal.planning.goals import Atom, Goal
+from regoal.planning.pddl.conjunctions import is_plain, literals
 from regoal.planning.pddl.domain import PddlDomain
-from regoal.planning.pddl.formulas import Formula, Junction, Literal
 from regoal.planning.pddl.types import Types
 from regoal.planning.task import State, Task
 
@@ -196,26 +196,6 @@ class Symmetry:
                 for name in alike[staying:]:
                     del counts[name]
         return Representatives(state, counts, members, self._forbidden)
-
-
-def is_plain(domain: PddlDomain) -> bool:
-    """Return whether preconditions are conjunctions of literals and no predicate is derived."""
-    return not domain.derived and all(_is_conjunction(a.precondition) for a in domain.actions)
-
-
-def _is_conjunction(formula: Formula) -> bool:
-    if isinstance(formula, Junction):
-        return formula.connective == "and" and all(map(_is_conjunction, formula.parts))
-    return isinstance(formula, Literal)
-
-
-def literals(formula: Formula) -> Iterator[Literal]:
-    """Yield the literals of a conjunction of literals."""
-    if isinstance(formula, Literal):
-        yield formula
-    elif isinstance(formula, Junction):
-        for part in formula.parts:
-            yield from literals(part)
 
 
 class _Parameter(NamedTuple):

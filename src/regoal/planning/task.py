@@ -24,6 +24,7 @@ from pymimir.advanced.formalism import (
 
 from regoal.errors import PddlError
 from regoal.planning.actions import DUMMY_ACTION, GroundAction
+from regoal.planning.applicable import ApplicableActions
 from regoal.planning.goals import Atom, Goal
 from regoal.planning.mimir.action_bound import ActionBound
 from regoal.planning.mimir.crash_isolation import find_crash
@@ -108,6 +109,12 @@ class Domain:
         return self.text.content.name
 
     @cached_property
+    def library_effects(self) -> Any:
+        """The domain in the library without preconditions, for large problems."""
+        text = pddl_text.print_effects(self.text)
+        return _make_library_value(self.path, text, lambda: pymimir.Domain(text))
+
+    @cached_property
     def has_copies(self) -> bool:
         """Whether some action of the file has several or longer schemas in the library.
 
@@ -157,7 +164,7 @@ class Task:
         """Whether the problem asks for plans of small total cost; if not, each action costs 1."""
         self.objects: tuple[str, ...] = tuple(text.types_of)
         """Constants of the domain, then objects of the problem, in the order of the files."""
-        self.salt = zlib.crc32(text.text.encode())
+        self.salt = zlib.crc32(text.text.encode(), len(text.static or ()))
         """Part of the hash of a state, different in other tasks and equal in every process."""
         self._text = text
         self._schemas = {a.name: a for a in domain.text.content.actions}
@@ -167,7 +174,7 @@ class Task:
 
     @cached_property
     def _library(self) -> Library:
-        return Library(self.domain.library_domain, self._text.text)
+        return _make_library(self.domain, self._text)
 
     @property
     def library_problem(self) -> Any:
@@ -200,7 +207,7 @@ class Task:
 
         Earlier states and actions must not be used again. `state_of` makes a new state from atoms.
         """
-        for name in ("_library", "initial_state"):
+        for name in ("_library", "_joined", "initial_state"):
             self.__dict__.pop(name, None)
 
     @cached_property
@@ -214,9 +221,11 @@ class Task:
         Raises `TooWideError` if there are too many to list, `PddlError` if one has no cost, and
         `StoppedError` if `regoal.system.cancellation` ends the work.
         """
+        if self._text.static is not None:
+            return self._join_actions(state)
         known = self._library.actions
         found = []
-        self.check_width(state)
+        self._check_width(state)
         for library_action in checked(self._list_library_actions(state)):
             index = library_action.get_index()
             if index not in known:
@@ -227,7 +236,28 @@ class Task:
             found = list(dict.fromkeys(found))
         return tuple(found) or (DUMMY_ACTION,)
 
-    def check_width(self, state: State) -> None:
+    def _join_actions(self, state: State) -> tuple[GroundAction, ...]:
+        """Return the applicable actions in order; the library gets to know them in `successor`."""
+        library = self._library
+        keys = self._joined.list_keys(
+            set(state._library_state.get_fluent_atoms()),
+            lambda indices: library.fluent_atoms(indices, self._convert_atom),
+        )
+        known = library.joined
+        for key in keys:
+            if key not in known:
+                if self.has_costs:
+                    self._compute_cost(*key)
+                known[key] = GroundAction(*key)
+        return tuple(map(known.__getitem__, keys)) or (DUMMY_ACTION,)
+
+    @cached_property
+    def _joined(self) -> ApplicableActions:
+        return ApplicableActions(
+            self.path, self._schemas.values(), self.types_of, self.static_atoms
+        )
+
+    def _check_width(self, state: State) -> None:
         """Raise `TooWideError` if a state has too many applicable actions to list them."""
         if not self._action_bound.never_exceeded:
             names = (atom.predicate for atom in state.fluent_atoms)
@@ -252,8 +282,10 @@ class Task:
 
     def successor(self, state: State, action: GroundAction) -> State:
         """Return the state after `action`, which must be applicable in `state`."""
-        if action.library_action is None:
+        if action is DUMMY_ACTION:
             return state
+        if action.library_action is None:
+            action = self.ground(action.name, action.objects)
         states = self._library.states
         after, _ = states.get_or_create_successor_state(
             state._library_state, action.library_action, 0.0
@@ -297,7 +329,8 @@ class Task:
         """The library's predicates by the names in the file."""
         names = self.domain.text.predicates
         found = {
-            p.get_name(): p._advanced_predicate for p in self.domain.library_domain.get_predicates()
+            p.get_name(): p._advanced_predicate
+            for p in self.library_problem.get_domain().get_predicates()
         }
         return {names[name]: predicate for name, predicate in found.items() if name in names}
 
@@ -321,7 +354,7 @@ class Task:
         names = self.domain.text.actions
         return {
             names[a.get_name()]: a._advanced_action
-            for a in self.domain.library_domain.get_actions()
+            for a in self.library_problem.get_domain().get_actions()
         }
 
     @property
@@ -375,6 +408,8 @@ class Task:
         return float(sum(c for c in costs if c is not None))
 
     def _read_static_atoms(self) -> frozenset[Atom]:
+        if self._text.static is not None:
+            return frozenset(self._text.static)
         found = self.library_problem.get_initial_atoms(ignore_fluent=True, ignore_derived=True)
         return frozenset(atom for x in found if (atom := self._convert_atom(x)) is not None)
 
@@ -400,8 +435,14 @@ def load_task(domain: Domain, path: Path) -> Task:
     return Task(
         domain,
         text,
-        _make_library_value(path, text.text, lambda: Library(domain.library_domain, text.text)),
+        _make_library_value(path, text.text, lambda: _make_library(domain, text)),
     )
+
+
+def _make_library(domain: Domain, text: pddl_text.ProblemText) -> Library:
+    large = text.static is not None
+    read = domain.library_effects if large else domain.library_domain
+    return Library(read, text.text, lists_actions=not large)
 
 
 LARGEST_TRIED = 2_500_000

@@ -13,10 +13,9 @@ from operator import itemgetter
 from typing import Any
 
 from regoal.errors import TooWideError
+from regoal.planning.actions import MOST_APPLICABLE
 from regoal.planning.mimir.crash_isolation import count_in_copy
 
-MOST_APPLICABLE = 1_000_000
-"""Most applicable actions of a state. A million take 10 s and 0.8 GB to list."""
 TRIAL_MIB = 640
 """Additional memory for the copy that counts actions; a million actions usually take 350 MiB."""
 

@@ -5,9 +5,34 @@ from functools import cached_property
 from typing import Any
 
 import pymimir
+from pymimir.advanced.formalism import ParserOptions
+from pymimir.advanced.search import (
+    LiftedExhaustiveOptions,
+    LiftedOptions,
+    SearchContext,
+    SearchContextOptions,
+)
 
 from regoal.planning.actions import GroundAction
 from regoal.planning.goals import Atom
+
+
+class _ProblemWithoutActions(pymimir.Problem):  # type: ignore[misc]
+    """A problem in the library without the tables of which objects an action can take together.
+
+    These grow with the square of the number of objects: 350 MB for 10,000 places of Sokoban.
+    """
+
+    def __init__(self, domain: pymimir.Domain, text: str) -> None:
+        self._domain, self._mode = domain, "lifted"
+        self._advanced_problem = domain._advanced_parser.parse_problem(text, "", ParserOptions())
+        options = LiftedOptions(LiftedExhaustiveOptions())
+        self._search_context = SearchContext.create(
+            self._advanced_problem, SearchContextOptions(options)
+        )
+        self._static_ground_atom_indices = {
+            atom.get_index() for atom in self._advanced_problem.get_static_initial_atoms()
+        }
 
 
 class Library:
@@ -17,10 +42,13 @@ class Library:
     object exists.
     """
 
-    def __init__(self, domain: pymimir.Domain, text: str) -> None:
-        self.problem = pymimir.Problem(domain, text)
+    def __init__(self, domain: pymimir.Domain, text: str, *, lists_actions: bool) -> None:
+        """Read a problem. Without `lists_actions`, `generator` must not be used."""
+        self.problem = (pymimir.Problem if lists_actions else _ProblemWithoutActions)(domain, text)
         self.actions: dict[int, GroundAction] = {}
         """The converted actions by the library's number."""
+        self.joined: dict[tuple[str, tuple[str, ...]], GroundAction] = {}
+        """The actions found without the library, by name and objects."""
         self._fluent: dict[int, Atom | None] = {}
         self._derived: dict[int, Atom | None] = {}
 
@@ -51,12 +79,18 @@ class Library:
         known = (*domain.get_constants(), *self.problem.get_objects())
         return {o.get_name(): o._advanced_object for o in known}
 
+    def fluent_atoms(
+        self, indices: Iterable[int], convert: Callable[[Any], Atom | None]
+    ) -> list[Atom]:
+        """Return the changeable atoms with these numbers; convert each atom once."""
+        return self._convert_once(self._fluent, "fluent", indices, convert)
+
     def atoms_of(self, state: Any, convert: Callable[[Any], Atom | None]) -> tuple[Atom, ...]:
         """Return the changeable and derived atoms of a library state; convert each atom once.
 
         Atoms for which `convert` returns None are omitted.
         """
-        fluent = self._convert_once(self._fluent, "fluent", state.get_fluent_atoms(), convert)
+        fluent = self.fluent_atoms(state.get_fluent_atoms(), convert)
         derived = self._convert_once(self._derived, "derived", state.get_derived_atoms(), convert)
         return (*fluent, *derived)
 

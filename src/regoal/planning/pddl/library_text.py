@@ -10,17 +10,18 @@ type. Types and predicates have different names.
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import count, groupby
 from operator import itemgetter
 from pathlib import Path
 
-from regoal.planning.goals import Goal
+from regoal.planning.goals import Atom, Goal
+from regoal.planning.pddl.conjunctions import is_strips
 from regoal.planning.pddl.domain import PddlAction, PddlDomain, parse_domain
 from regoal.planning.pddl.effects import Values
-from regoal.planning.pddl.formulas import Formula, Literal, Variable
+from regoal.planning.pddl.formulas import TRUE, Formula, Literal, Variable
 from regoal.planning.pddl.normal_form import NormalForm, NormalRule
-from regoal.planning.pddl.problem import PddlProblem, parse_problem
+from regoal.planning.pddl.problem import parse_problem
 from regoal.planning.pddl.syntax import name_file
 from regoal.planning.pddl.types import Types
 
@@ -29,6 +30,9 @@ REQUIREMENTS = (
     ":existential-preconditions :universal-preconditions :conditional-effects "
     ":derived-predicates"
 )
+LARGE = 100
+"""Number of objects, constants included, from which a problem of a domain without ADL is large."""
+
 _SAFE = re.compile(r"[a-z][a-z0-9_-]*")
 
 
@@ -57,6 +61,9 @@ class ProblemText:
     `objects` gives each name in `text` its name in the file, constants included. `types_of` gives
     each object's types in the file, without `object`. `values` are the functions that costs refer
     to; they count only if `has_costs`. `source` is the file's text, decoded.
+
+    In a large problem of a domain without ADL, see `is_strips`, `text` has only the initial atoms
+    that can change, and no goal. `static` then has the other atoms; else it is None.
     """
 
     path: Path
@@ -67,6 +74,7 @@ class ProblemText:
     values: Values
     has_costs: bool
     source: str = field(repr=False)
+    static: tuple[Atom, ...] | None = field(repr=False)
 
 
 def read_domain(path: Path) -> DomainText:
@@ -95,6 +103,24 @@ def read_domain(path: Path) -> DomainText:
     )
 
 
+def print_effects(domain: DomainText) -> str:
+    """Print a domain without preconditions and without the predicates that never change.
+
+    For a large problem, the library need only compute successors. It would store static predicates
+    in tables that grow with the square of the number of objects.
+    """
+    content = domain.content
+    changing = {k: v for k, v in content.symbols.predicates.items() if k in content.changing}
+    smaller = replace(
+        content,
+        symbols=replace(content.symbols, predicates=changing),
+        actions=tuple(replace(action, precondition=TRUE) for action in content.actions),
+    )
+    types, predicates = _invert(domain.types), _invert(domain.predicates)
+    printer = _Printer(smaller, types, predicates, _invert(domain.constants))
+    return printer.print_domain(_invert(domain.actions))
+
+
 def read_problem(path: Path, domain: DomainText) -> ProblemText:
     """Read and check a problem file of `domain`. Raises the errors of `read_domain`."""
     problem = parse_problem(path, domain.content, domain.path)
@@ -105,15 +131,21 @@ def read_problem(path: Path, domain: DomainText) -> ProblemText:
     printer = _Printer(domain.content, types, predicates, everything)
     above = domain.content.symbols.types
     typed = {**domain.content.symbols.objects, **problem.objects}
+    init, goal, static = problem.init, problem.goal, None
+    if len(typed) >= LARGE and is_strips(domain.content):
+        changing = domain.content.changing
+        static = tuple(atom for atom in init if atom.predicate not in changing)
+        init, goal = tuple(atom for atom in init if atom.predicate in changing), Goal.of(())
     return ProblemText(
         path,
-        printer.print_problem(problem),
+        printer.print_problem(problem.objects, init, goal),
         _invert(everything),
         {o: tuple(sorted(above[t] - {"object"})) for o, t in typed.items()},
         problem.goal,
         problem.values,
         problem.has_costs,
         problem.source,
+        static,
     )
 
 
@@ -184,18 +216,17 @@ class _Printer:
         ]
         return "\n".join(["(define (domain d)", *sections]) + ")\n"
 
-    def print_problem(self, problem: PddlProblem) -> str:
-        objects = self._print_objects(problem.objects)
-        init = "\n  ".join(self._print_literal(Literal(*atom)) for atom in problem.init)
-        goal = " ".join(
-            self._print_literal(Literal(*atom, positive))
-            for atom, positive in problem.goal.literals()
+    def print_problem(self, named: Mapping[str, str], atoms: Iterable[Atom], goal: Goal) -> str:
+        objects = self._print_objects(named)
+        init = "\n  ".join(self._print_literal(Literal(*atom)) for atom in atoms)
+        wanted = " ".join(
+            self._print_literal(Literal(*atom, positive)) for atom, positive in goal.literals()
         )
         sections = [
             "(:domain d)",
             *([f"(:objects{objects})"] if objects else []),
             f"(:init {init})",
-            f"(:goal (and {goal}))",
+            f"(:goal (and {wanted}))",
         ]
         return "\n".join(["(define (problem p)", *sections]) + ")\n"
 
