@@ -14,7 +14,7 @@ Shapes by letter: R relations, K arity of one, M arguments of all atoms, N nodes
 """
 
 from collections import OrderedDict, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 
 import numpy as np
@@ -70,6 +70,7 @@ class Encoder:
             Task, dict[int, tuple[GroundAction, EncodedAtom | None]]
         ] = defaultdict(dict)
         self._goals: dict[tuple[Task, Goal], EncodedAtoms] = {}
+        self._literals: dict[tuple[Task, Goal], tuple[tuple[Atom, bool], ...]] = {}
         self._states: OrderedDict[State, EncodedState] = OrderedDict()
         self._remembered = 0
         self._remember = remember
@@ -99,8 +100,9 @@ class Encoder:
         self._action_atoms.pop(task, None)
         for kind in [key for key in self._tables if key[0] is task]:
             del self._tables[kind]
-        for goal in [key for key in self._goals if key[0] is task]:
-            del self._goals[goal]
+        for goals in (self._goals, self._literals):
+            for goal in [key for key in goals if key[0] is task]:
+                del goals[goal]
         for state in [state for state in self._states if state.task is task]:
             self._remembered -= self._states.pop(state).numbers
 
@@ -202,17 +204,27 @@ class Encoder:
         return found
 
     def _find_goal_atoms(self, goal: Goal, task: Task) -> list[EncodedAtom | None]:
-        return [
-            self._get_table(task, GOAL_KINDS[positive])[atom] for atom, positive in goal.literals()
-        ]
+        tables = {sign: self._get_table(task, kind) for sign, kind in GOAL_KINDS.items()}
+        return [tables[positive][atom] for atom, positive in self._list_literals(goal, task)]
+
+    def _list_literals(self, goal: Goal, task: Task) -> tuple[tuple[Atom, bool], ...]:
+        """Return the goal's literals in order, and remember them."""
+        known = self._literals.get((task, goal))
+        if known is None:
+            if len(self._literals) >= MOST_GOALS:
+                self._literals.clear()
+            known = self._literals[task, goal] = tuple(goal.literals())
+        return known
 
     def _find_achieved_atoms(self, goal: Goal, state: State) -> list[EncodedAtom | None]:
         """Encode the goal literals that are true in the state."""
         if not self._sees_achieved:
             return []
+        task = state.task
+        tables = {sign: self._get_table(task, kind) for sign, kind in ACHIEVED_KINDS.items()}
         return [
-            self._get_table(state.task, ACHIEVED_KINDS[positive])[atom]
-            for atom, positive in goal.literals()
+            tables[positive][atom]
+            for atom, positive in self._list_literals(goal, task)
             if state.holds(atom) == positive
         ]
 
@@ -243,16 +255,30 @@ class Encoder:
         Such an atom becomes one for each node, so it belongs to the part that changes.
         """
         if task not in self._fixed:
-            kinds = ("type", "constant", "state")
-            types, constants, static = (self._get_table(task, kind) for kind in kinds)
-            atoms = [
-                *(types[Atom(t, (x,))] for x, above in task.types_of.items() for t in above),
-                *(constants[Atom(x, (x,))] for x in task.domain.constants),
-                *(static[atom] for atom in task.static_atoms if atom.objects),
-            ]
+            rows: defaultdict[int, list[tuple[str, ...]]] = defaultdict(list)
+            for relation, objects in self._list_fixed(task):
+                if relation is not None:
+                    rows[relation].append(objects)
+            counts = np.zeros(len(self.relations), dtype=np.int64)
+            parts = [np.empty(0, dtype=np.int64)]
+            for relation in sorted(rows):
+                counts[relation] = len(rows[relation])
+                nodes = map(task.object_index.__getitem__, chain.from_iterable(rows[relation]))
+                args = np.fromiter(nodes, np.int64).reshape(len(rows[relation]), -1)
+                parts.append(args[np.lexsort(args.T[::-1])].ravel())
             nullary = sorted(atom.predicate for atom in task.static_atoms if not atom.objects)
-            self._fixed[task] = self._pack(atoms, ()), nullary
+            self._fixed[task] = EncodedAtoms(counts, np.concatenate(parts)), nullary
         return self._fixed[task]
+
+    def _list_fixed(self, task: Task) -> Iterator[tuple[int | None, tuple[str, ...]]]:
+        """Yield relation (None if there is none) and objects of each type and static atom."""
+        for name, above in task.types_of.items():
+            yield from ((self._index.get(("type", t)), (name,)) for t in above)
+        for name in task.domain.constants:
+            yield self._index.get(("constant", name)), (name,)
+        for predicate, objects in task.static_atoms:
+            if objects:
+                yield self._index.get(("state", predicate)), objects
 
     def _get_table(self, task: Task, kind: str) -> "_AtomTable":
         """Return the table of a task's atoms of one kind."""

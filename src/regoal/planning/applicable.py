@@ -85,9 +85,10 @@ class _Schema:
 class _Facts:
     """The atoms that hold, found by predicate and by the objects at some places."""
 
-    def __init__(self) -> None:
+    def __init__(self, others: "_Facts | None" = None) -> None:
+        """Begin with what `others` has, whose predicates must not get more atoms."""
         self._tables: dict[str, dict[tuple[int, ...], dict[Objects, dict[Objects, None]]]]
-        self._tables = defaultdict(lambda: {(): {(): {}}})
+        self._tables = defaultdict(lambda: {(): {(): {}}}, others._tables if others else {})
 
     def holds(self, predicate: str, objects: Objects) -> bool:
         """Return whether an atom holds."""
@@ -156,7 +157,6 @@ class ApplicableActions:
             )
 
         self._place = place
-        self._static = tuple(static)
         self._schemas = {action.name: _Schema(action, of_types) for action in actions}
         self._needing: dict[tuple[str, bool], list[tuple[_Schema, _Condition]]] = defaultdict(list)
         """The conditions that need an atom of a predicate to hold, or not to hold."""
@@ -168,7 +168,14 @@ class ApplicableActions:
         self._steps = 0
         self._listed: set[int] | None = None
         """The atoms of the state that `list_keys` was last asked for."""
-        self._clear()
+        self._static = _Facts()
+        for atom in static:
+            self._static.insert(atom)
+        self._facts = self._static
+        self._keys: list[Key] = []
+        """The applicable actions, sorted."""
+        self._relying: dict[Need, set[Key]] = defaultdict(set)
+        """The applicable actions that need an atom to hold, or not to hold."""
 
     def list_keys(self, now: set[int], convert: Callable[[Iterable[int]], list[Atom]]) -> list[Key]:
         """Return the sorted actions of the state in which the atoms with these numbers hold.
@@ -185,18 +192,9 @@ class ApplicableActions:
         self._listed = now
         return self._keys
 
-    def _clear(self) -> None:
-        self._facts = _Facts()
-        for atom in self._static:
-            self._facts.insert(atom)
-        self._keys: list[Key] = []
-        """The applicable actions, sorted."""
-        self._relying: dict[Need, set[Key]] = defaultdict(set)
-        """The applicable actions that need an atom to hold, or not to hold."""
-
     def _start(self, atoms: Iterable[Atom]) -> None:
         """Find the actions of the state in which these changeable atoms hold."""
-        self._clear()
+        self._facts, self._keys, self._relying = _Facts(self._static), [], defaultdict(set)
         for atom in atoms:
             self._facts.insert(atom)
         for schema in self._schemas.values():

@@ -56,17 +56,14 @@ class Representatives:
     def actions(self) -> tuple[GroundAction, ...]:
         """The applicable actions over representatives in their order; the dummy if there is none.
 
-        They come from a smaller state, which the library keeps like every state. It lacks the atoms
-        of omitted objects. Atoms of forbidden predicates stay, because without them the smaller
-        state could have more actions than the whole state.
+        They come from a smaller state, which lacks the atoms of omitted objects. Atoms of forbidden
+        predicates stay, because without them the smaller state could have more actions than the
+        whole state.
         """
-        task = self.state.task
-        smaller = task.state_of(
-            atom
-            for atom in self.state.fluent_atoms
-            if self.keeps(atom.objects) or atom.predicate in self.forbidden
+        found = self.state.task.applicable_with(
+            self.state,
+            lambda atom: self.keeps(atom.objects) or atom.predicate in self.forbidden,
         )
-        found = task.applicable_actions(smaller)
         return tuple(a for a in found if self.keeps(a.objects)) or (DUMMY_ACTION,)
 
     def keeps(self, objects: Iterable[str]) -> bool:

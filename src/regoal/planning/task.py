@@ -222,7 +222,7 @@ class Task:
         `StoppedError` if `regoal.system.cancellation` ends the work.
         """
         if self._text.static is not None:
-            return self._join_actions(state)
+            return self._join_actions(set(state._library_state.get_fluent_atoms()))
         known = self._library.actions
         found = []
         self._check_width(state)
@@ -236,12 +236,27 @@ class Task:
             found = list(dict.fromkeys(found))
         return tuple(found) or (DUMMY_ACTION,)
 
-    def _join_actions(self, state: State) -> tuple[GroundAction, ...]:
-        """Return the applicable actions in order; the library gets to know them in `successor`."""
+    def applicable_with(
+        self, state: State, keeps: Callable[[Atom], bool]
+    ) -> tuple[GroundAction, ...]:
+        """Return the applicable actions of a state with only those changeable atoms that it keeps.
+
+        `state` itself need not have them. Raises the errors of `applicable_actions`.
+        """
+        if self._text.static is None:
+            return self.applicable_actions(self.state_of(filter(keeps, state.fluent_atoms)))
+        numbers = state._library_state.get_fluent_atoms()
+        kept = zip(numbers, state.fluent_atoms, strict=True)
+        return self._join_actions({number for number, atom in kept if keeps(atom)})
+
+    def _join_actions(self, numbers: set[int]) -> tuple[GroundAction, ...]:
+        """Return the applicable actions if the atoms with these numbers hold.
+
+        The library gets to know an action in `successor` only.
+        """
         library = self._library
         keys = self._joined.list_keys(
-            set(state._library_state.get_fluent_atoms()),
-            lambda indices: library.fluent_atoms(indices, self._convert_atom),
+            numbers, lambda indices: library.fluent_atoms(indices, self._convert_atom)
         )
         known = library.joined
         for key in keys:
