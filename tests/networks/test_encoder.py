@@ -1,6 +1,7 @@
 """States, actions and goals as relations: worked out by hand, in batches, under other names."""
 
 import gc
+import random
 import weakref
 from itertools import pairwise
 
@@ -10,13 +11,15 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from conftest import FERRY, FERRY_TWO
 from regoal.networks.encoder import Encoder
 from regoal.networks.relations import index_of, relations_of
 from regoal.planning.actions import DUMMY_ACTION
 from regoal.planning.goals import Atom, Goal
 from regoal.planning.matching.library_schema import schema_of
 from regoal.planning.matching.schema import Matching, Symbol, match
-from regoal.planning.task import load_task
+from regoal.planning.pddl import library_text
+from regoal.planning.task import load_domain, load_task
 
 ON_BC = Goal.of([Atom("on", ("b", "c"))])
 
@@ -544,3 +547,28 @@ def test_the_order_of_objects_does_not_matter(read_task, tasks, encoders, policy
     one = q_by_action(network, encoder, after(task, *steps), task.goal)
     two = q_by_action(network, encoder, after(other, *steps), other.goal)
     assert two == pytest.approx(one, rel=1e-10, abs=1e-10)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_large_task_has_the_input_of_a_small_one(tmp_path, monkeypatch, seed):
+    """Equal index arrays give equal Q-values, whichever way actions are found."""
+    (tmp_path / "domain.pddl").write_text(FERRY)
+    (tmp_path / "p.pddl").write_text(FERRY_TWO)
+    domain = load_domain(tmp_path / "domain.pddl")
+    small = load_task(domain, tmp_path / "p.pddl")
+    monkeypatch.setattr(library_text, "LARGE", 0)
+    large = load_task(domain, tmp_path / "p.pddl")
+    encoder = Encoder(relations_of(schema_of(domain), achieved_goals=True))
+    rng, pair = random.Random(seed), (small.initial_state, large.initial_state)
+    for _ in range(25):
+        a, b = (encoder.batch([(state, small.goal)]) for state in pair)
+        assert a.atom_counts.tolist() == b.atom_counts.tolist()
+        assert np.array_equal(a.args, b.args)
+        assert a.action_counts == b.action_counts
+        action = rng.choice(small.applicable_actions(pair[0]))
+        pair = (small.successor(pair[0], action), large.successor(pair[1], ground(large, action)))
+
+
+def ground(task, action):
+    """The action of another task with the same name and objects."""
+    return action if action is DUMMY_ACTION else task.ground(action.name, action.objects)
