@@ -26,7 +26,7 @@ Such literals over representatives do not depend on other objects.
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import cached_property
 from hashlib import blake2b
@@ -68,12 +68,16 @@ class Representatives:
 
     def keeps(self, objects: Iterable[str]) -> bool:
         """Return whether none of these objects is omitted."""
-        return all(name in self.counts for name in objects)
+        return self._omitted.isdisjoint(objects)
+
+    @cached_property
+    def _omitted(self) -> Set[str]:
+        return self.classes.keys() - self.counts.keys()
 
     @property
     def dropped(self) -> int:
         """The number of omitted objects."""
-        return len(self.state.task.objects) - len(self.counts)
+        return len(self._omitted)
 
     def equal_actions(self, action: GroundAction) -> Iterator[GroundAction]:
         """Yield all actions that equal this applicable one up to exchanging objects, in order.
