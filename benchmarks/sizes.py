@@ -44,15 +44,17 @@ SIZE, LAYERS = 32, 30
 """Numbers of an embedding, and rounds, as in the preset."""
 MIN_STEPS = 5
 """Fewest steps, whatever time they take."""
-PARTS = {
-    "actions": (Task, "applicable_actions"),
-    "successors": (Task, "successor"),
-    "encoding": (Execution, "prepare"),
-    "joining": (Encoder, "join"),
-    "forward": (QNetwork, "q_values"),
-    "choice": (Execution, "step"),
-}
-"""The function whose time each part is, less the time of other parts called by it."""
+PARTS = ("actions", "successors", "encoding", "joining", "forward", "choice")
+TIMED = (
+    ("actions", Task, "applicable_actions"),
+    ("actions", Task, "applicable_with"),
+    ("successors", Task, "successor"),
+    ("encoding", Execution, "prepare"),
+    ("joining", Encoder, "join"),
+    ("forward", QNetwork, "q_values"),
+    ("choice", Execution, "step"),
+)
+"""The functions that a part is made of, less the time of other parts called by them."""
 
 
 class Clock:
@@ -95,7 +97,7 @@ class Clock:
         """Count inside this context."""
         patches = [
             patch.object(owner, name, self.wrap(part, getattr(owner, name)))
-            for part, (owner, name) in PARTS.items()
+            for part, owner, name in TIMED
         ]
         for each in patches:
             each.start()

@@ -332,6 +332,17 @@ def test_the_encoder_forgets_problems_that_have_ended(tasks, relations, policy):
     assert [problem() for problem in left] == [None, None]
 
 
+def test_visited_states_keep_no_lists_of_atoms(tasks, relations, policy):
+    (ended,) = execute(
+        policy(relations["blocks"]), Encoder(relations["blocks"]), [tasks["blocks"]["tower"]],
+        layers=2, max_steps=5,
+    )  # fmt: skip
+    left = [state for state in ended.visits if state is not ended.state]
+    assert left
+    assert not any(vars(state) for state in left)
+    assert ended.task.initial_state.fluent_atoms
+
+
 def test_large_problems_come_first_and_equal_ones_in_their_order(tasks, encoders):
     blocks = tasks["blocks"]
     network = Preferring(encoders["blocks"])

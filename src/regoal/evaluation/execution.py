@@ -164,6 +164,7 @@ class Execution:
         if chosen is None:
             self.end(Outcome.DEAD_END)
             return
+        self.state.forget_atoms()  # a visited state is kept, and may have 10,000 atoms
         action, self.state = chosen
         self._input = None
         self.actions.append(action)

@@ -87,7 +87,7 @@ class State:
         return not any(self.holds(atom) for atom in goal.negative)
 
     def forget_atoms(self) -> None:
-        """Drop the lists of atoms, which are made again at the next use; saves memory."""
+        """Free the memory of the listed atoms; they are listed again if they are asked for."""
         self.__dict__.clear()
 
     @cached_property
