@@ -10,6 +10,7 @@ import pytest
 
 from regoal.domains import splits
 from regoal.errors import UsageError
+from regoal.planning.actions import DUMMY_ACTION
 from regoal.planning.task import load_domain, load_task
 
 PLAIN = [name for name in splits.DOMAINS if not name.endswith("-l")]
@@ -194,7 +195,7 @@ def test_written_files_load(name, tmp_path):
     domain = load_domain(tmp_path / "domain.pddl")
     task = load_task(domain, paths[0])
     assert not task.initial_state.satisfies(task.goal)
-    assert task.applicable_actions(task.initial_state)[0].library_action is not None
+    assert task.applicable_actions(task.initial_state)[0] is not DUMMY_ACTION
 
 
 def test_writing_again_neither_replaces_nor_mixes(tmp_path):

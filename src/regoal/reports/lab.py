@@ -24,6 +24,7 @@ ERRORS = {
     Outcome.STEP_LIMIT: "search-unsolved-incomplete",
     Outcome.DEAD_END: "search-unsolved-incomplete",
     Outcome.NO_PLAN: "search-unsolved-incomplete",
+    Outcome.UNSOLVABLE: "search-unsolvable",
     Outcome.TIME_LIMIT: "search-out-of-time",
     Outcome.MEMORY_LIMIT: "search-out-of-memory",
     Outcome.INVALID_PLAN: "invalid-plan",
