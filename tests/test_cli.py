@@ -18,6 +18,7 @@ from regoal.config import LAPTOP, PAPER, Decay, TrainConfig
 from regoal.domains.splits import instances
 from regoal.errors import EXIT_INTERNAL, PddlError, UsageError
 from regoal.evaluation import evaluate as evaluation
+from regoal.evaluation import process_pool
 from regoal.evaluation.inputs import StateInput
 from regoal.planning.plans import Verdict
 from regoal.records.results import Outcome, PlanResult
@@ -140,7 +141,7 @@ TRAIN = ("train", "d.pddl", "--problems", "a", "--validation", "b", "--out", "c"
     ("words", "told"),
     [
         ([], ""),
-        (["learn"], "There is no command 'learn'. Commands: generate, train,"),
+        (["teach"], "There is no command 'teach'. Commands: generate, train,"),
         (["train", "d.pddl"], "--problems"),
         ([*TRAIN, "--layerz", "3"], "--layerz"),
         ([*TRAIN, "--layers", "many"], "many"),
@@ -458,7 +459,7 @@ def test_the_limits_of_plan(run_folder, lamps):
 
 
 def test_limits_of_evaluate_end_one_problem_each(run_folder, lamps, capsys, monkeypatch):
-    ran = evaluation.execute_side_by_side
+    ran = process_pool.execute_side_by_side
 
     def take(run, tasks, **options):
         [task] = tasks
@@ -468,7 +469,7 @@ def test_limits_of_evaluate_end_one_problem_each(run_folder, lamps, capsys, monk
             time.sleep(60)
         return ran(run, tasks, **options)
 
-    monkeypatch.setattr(evaluation, "execute_side_by_side", take)
+    monkeypatch.setattr(process_pool, "execute_side_by_side", take)
     records, plans = lamps / "results.jsonl", lamps / "plans"
     words = ["evaluate", run_folder, "--problems", lamps, "--out", records, "--plans", plans]
     limits = ["--memory-limit", "8G", "--time-limit", "5s"]
@@ -480,7 +481,7 @@ def test_limits_of_evaluate_end_one_problem_each(run_folder, lamps, capsys, monk
     assert 5 <= p10.seconds < 30
     assert [path.name for path in plans.iterdir()] == ["p2.plan"]
 
-    monkeypatch.setattr(evaluation, "execute_side_by_side", None)  # nothing is run again
+    monkeypatch.setattr(process_pool, "execute_side_by_side", None)  # nothing is run again
     assert regoal(*words, *limits, "--resume") == 0
     assert "3 of 3 problems have their results" in capsys.readouterr().out
     assert regoal(*words, "--memory-limit", "9G", "--time-limit", "5s", "--resume") == 36

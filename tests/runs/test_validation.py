@@ -35,6 +35,10 @@ def problems(monkeypatch):
                     returns=0,
                     seconds=0.0,
                     fault=None,
+                    found_by="",
+                    steps=len(task.objects),
+                    evaluations=0,
+                    expansions=0,
                 )
 
         monkeypatch.setattr(selection, "execute", execute)

@@ -287,12 +287,12 @@ def test_time_and_memory_have_their_own_statuses(monkeypatch):
     assert result.log_messages[-1].message == "out of memory"
 
 
-def test_a_goal_that_cannot_be_reached_is_not_called_unsolvable():
+def test_a_goal_that_cannot_be_reached_is_proven_unsolvable():
     problem = blocks(["a", "b"])
     a, b = problem.all_objects
     problem.add_goal(problem.fluent("on")(b, a))
     result = Planner().solve(problem)
-    assert result.status is Status.UNSOLVABLE_INCOMPLETELY
+    assert result.status is Status.UNSOLVABLE_PROVEN
     assert result.log_messages[-1].message.startswith("no plan: ")
 
 

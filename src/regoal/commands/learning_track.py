@@ -52,10 +52,10 @@ FOUND_THEN = {EXIT_TIME: EXIT_FOUND_THEN_TIME, EXIT_MEMORY: EXIT_FOUND_THEN_MEMO
 
 @dataclass(frozen=True)
 class Learn:
-    """Learn as the learning track calls it: policies KNOWLEDGE.1, KNOWLEDGE.2, ..., each better.
+    """Learn as the learning track calls it: policies KNOWLEDGE.1, KNOWLEDGE.2, ...
 
-    The largest problems choose the best policy. Stopped by SIGTERM or by its limit of processor
-    time, it ends with 2 if there is a policy, else with 23.
+    Each is better than the one before; the largest problems decide that. Stopped by SIGTERM or by
+    its limit of processor time, it ends with 2 if there is a policy, else with 23.
     """
 
     knowledge: Positional[Path]
@@ -121,10 +121,10 @@ class Learn:
 
 @dataclass(frozen=True)
 class Solve:
-    """Plan as the learning track calls it: plans PLAN.1, PLAN.2, ..., each cheaper, all validated.
+    """Plan as the learning track calls it: plans PLAN.1, PLAN.2, ..., each cheaper.
 
-    Stopped by SIGTERM or by its limit of processor time, it ends with 2 if there is a plan, else
-    with 23; short of memory, with 1 or 22.
+    Every plan is validated. Stopped by SIGTERM or by its limit of processor time, it ends with 2
+    if there is a plan, else with 23; short of memory, with 1 or 22.
     """
 
     knowledge: Positional[Path]
