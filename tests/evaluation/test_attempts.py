@@ -5,6 +5,7 @@ import itertools
 import pytest
 import torch
 
+import regoal.evaluation.commitment
 import regoal.evaluation.execution
 from regoal.evaluation.attempts import Means
 from regoal.evaluation.commitment import Commitment
@@ -85,7 +86,7 @@ def test_it_goes_to_the_nearest_literal_then_to_the_next(line, nearest):
     assert commitment.run(max_steps=10) is Outcome.SOLVED
     steps = ["(go b a)", "(go a b)", "(go b c)", "(go c d)", "(go d e)"]
     assert [str(a) for a in commitment.actions] == steps
-    assert commitment.kept == 5
+    assert commitment.steps == 5
     # Both literals are rated in b, then one state before each action. The last literal is not
     # compared with others.
     assert commitment.evaluations == 2 + 5
@@ -100,7 +101,25 @@ def test_what_is_reached_when_the_steps_are_over_is_said(line, nearest):
     network = nearest(line)
     commitment = Commitment(network, network, line, 1)
     assert commitment.run(max_steps=3) is Outcome.STEP_LIMIT
-    assert (len(commitment.actions), commitment.kept) == (3, 1)
+    assert (len(commitment.actions), commitment.steps) == (1, 3)
+
+
+def test_a_literal_that_takes_too_long_is_given_up_and_tried_again(line, nearest, monkeypatch):
+    # Cell e seems to be nearly one step away from everywhere, so it comes first, and the policy
+    # goes astray. Its three steps are taken back, and cell a is reached in one. Then cell e gets
+    # 3, 6, 12 and 24 steps, which are enough.
+    monkeypatch.setattr(regoal.evaluation.commitment, "SPARE_STEPS", 0)
+    network = nearest(line)
+    steps = network.steps
+    network.steps = lambda cell, missing: 0.9 if missing == ["e"] else steps(cell, missing)
+    commitment = Commitment(network, network, line, 1)
+    assert commitment.run(max_steps=100) is Outcome.SOLVED
+    a, e = (Atom("seen", (x,)) for x in "ae")
+    first = [[a], [e], [e], [e], [e], [a]]  # a and e are compared, and e is tried for three steps
+    assert network.asked[:6] == [Goal.of(atoms) for atoms in first]
+    assert str(commitment.actions[0]) == "(go b a)"
+    assert commitment.steps - len(commitment.actions) == 3 + 3 + 6 + 12
+    assert validate_plan(line, commitment.actions).valid
 
 
 def test_commitment_can_be_stopped(line, nearest):
@@ -121,7 +140,7 @@ def test_commitment_comes_after_greedy_execution(line, nearest):
     [found] = Means(**means, max_steps=1).attempt([line])
     assert (found.outcome, found.found_by) == (Outcome.SOLVED, "search")
     assert validate_plan(line, found.actions).valid
-    assert found.steps == 2
+    assert found.steps == 1 + 4
     assert found.expansions > 0
     assert found.evaluations > 2 + found.steps
     [limited] = Means(**means, max_steps=1, max_expansions=1).attempt([line])

@@ -58,7 +58,7 @@ class Plan:
     layers: Rounds = None
     """Rounds of message passing; as many as in training unless given."""
     max_steps: int = 1000
-    """Most actions of greedy execution, and of commitment."""
+    """Most actions of greedy execution. Commitment may take four times as many."""
     search: bool = True
     """Whether commitment and search follow greedy execution."""
     time_limit: Duration = math.inf

@@ -23,6 +23,8 @@ GREEDY_SHARE = 1 / 3
 """Greedy execution's share of the time limit."""
 COMMITMENT_SHARE = 1 / 3
 """Commitment's share of the time that greedy execution leaves."""
+COMMITMENT_STEPS = 4
+"""How many times the steps of greedy execution commitment may take, as it takes many back."""
 
 FINAL = (Outcome.SOLVED, Outcome.UNSOLVABLE, Outcome.MEMORY_LIMIT, Outcome.ERROR)
 """How a means ends if there is no use in trying the next one."""
@@ -84,7 +86,7 @@ class Means:
     encoder: Encoder
     layers: int
     max_steps: int = 1000
-    """The most actions of greedy execution, and of commitment."""
+    """The most actions of greedy execution; commitment may take `COMMITMENT_STEPS` as many."""
     max_expansions: int = MOST_EXPANSIONS
     time_limit_s: float = math.inf
     """The most wall-clock seconds for a task, for all means together."""
@@ -131,17 +133,19 @@ class Means:
         commitment = Commitment(self.network, self.encoder, attempt.task, self.layers)
         left = self.time_limit_s - attempt.elapsed()
         outcome = commitment.run(
-            max_steps=self.max_steps, time_limit_s=COMMITMENT_SHARE * left, stop=stop
+            max_steps=COMMITMENT_STEPS * self.max_steps,
+            time_limit_s=COMMITMENT_SHARE * left,
+            stop=stop,
         )
         self._note(attempt, commitment, outcome, "commitment")
-        return commitment.actions[: commitment.kept]
+        return commitment.actions
 
     def _note(
         self, attempt: Attempt, of: Execution | Commitment, outcome: Outcome, name: str
     ) -> None:
         """Add what an execution has come to."""
         attempt.outcome, attempt.fault = outcome, of.fault
-        attempt.steps += len(of.actions)
+        attempt.steps += of.steps
         attempt.evaluations += of.evaluations
         if outcome is Outcome.SOLVED:
             attempt.actions, attempt.found_by, attempt.returns = of.actions, name, of.returns

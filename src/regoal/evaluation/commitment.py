@@ -3,12 +3,15 @@
 A goal-conditioned policy can be given another goal than the task's. Here it is the goal literals
 that hold already and one more: the literal whose best action the network rates highest, so the one
 that seems nearest. It is kept until it is reached; then the next one is chosen. A policy that
-wavers between the parts of a large goal is steadied so, without any search.
+wavers between the parts of a large goal is steadied so.
+
+A literal that takes much longer than the network expected is given up: the steps towards it are
+taken back, and another one is tried. If all are given up, all get twice the steps.
 """
 
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Set
 from dataclasses import dataclass, field
 
 from regoal.errors import RegoalError, TooWideError, lacks_memory
@@ -23,11 +26,15 @@ from regoal.evaluation.inputs import Inputs, Situation
 from regoal.networks.encoder import Encoder
 from regoal.networks.q_function import RatesActions
 from regoal.planning.actions import GroundAction
-from regoal.planning.goals import Goal
+from regoal.planning.goals import Atom, Goal
 from regoal.planning.task import State, Task
 from regoal.records.results import Outcome
 from regoal.system.cancellation import StoppedError, stopping
 
+FACTOR = 3
+SPARE_STEPS = 10
+"""A literal is given up after so many times the steps that the network expected, and some more."""
+Literal = tuple[Atom, bool]
 RATED = 10
 """Literals that are rated for each choice after the first, which rates all."""
 
@@ -41,11 +48,11 @@ class Commitment:
     task: Task
     layers: int
     actions: list[GroundAction] = field(default_factory=list)
-    """The actions taken so far; the plan if the attempt succeeds."""
+    """The actions up to the last literal that was reached; the plan if the attempt succeeds."""
     states: set[State] = field(default_factory=set)
-    """The states visited so far."""
-    kept: int = 0
-    """How many of the actions lead to the last literal that was reached."""
+    """The states on that way."""
+    steps: int = 0
+    """The actions taken, also those that were taken back."""
     evaluations: int = 0
     """States that the network has rated, each as often as it was."""
     fault: RegoalError | None = None
@@ -90,35 +97,43 @@ class Commitment:
             return Outcome.MEMORY_LIMIT
 
     def _run(self, max_steps: int, is_over: Callable[[], bool]) -> Outcome:
-        state = self.task.initial_state
+        state, given_up, patience = self.task.initial_state, set[Literal](), 1
         self.states.add(state)
         while not state.satisfies(self.task.goal):
-            if len(self.actions) >= max_steps:
+            if self.steps >= max_steps:
                 return Outcome.STEP_LIMIT
-            goal = self._choose(state)
-            if goal is None:
+            chosen = self._choose(state, given_up)
+            if chosen is None:
                 return Outcome.MEMORY_LIMIT
+            goal, literal = chosen
             execution = Execution(self.task, Visited.LAST, goal=goal, start=state)
-            self._execute(execution, max_steps - len(self.actions), is_over)
-            self.actions += execution.actions
-            self.states.update(execution.visits)
-            if execution.outcome is not Outcome.SOLVED:
+            enough = patience * math.ceil(SPARE_STEPS + FACTOR * -self._nearness[literal])
+            self._execute(execution, min(enough, max_steps - self.steps), is_over)
+            self.steps += len(execution.actions)
+            if execution.outcome is Outcome.SOLVED:
+                self.actions += execution.actions
+                self.states.update(execution.visits)
+                state, given_up, patience = execution.state, set(), 1
+                continue
+            if execution.outcome not in (Outcome.STEP_LIMIT, Outcome.DEAD_END):
                 return execution.outcome or Outcome.ERROR
-            state, self.kept = execution.state, len(self.actions)
+            given_up.add(literal)
+            if all(x in given_up for x in self._nearness if state.holds(x[0]) != x[1]):
+                given_up, patience = set(), 2 * patience
         return Outcome.SOLVED
 
-    def _choose(self, state: State) -> Goal | None:
+    def _choose(self, state: State, given_up: Set[Literal]) -> tuple[Goal, Literal] | None:
         """Return what holds of the goal and its nearest literal; None if memory does not allow it.
 
         The first call rates every literal that does not hold. Later ones rate the nearest again, by
         what was known of them. Of equally near literals, the first one in order is taken.
         """
         holding = [x for x in self._nearness if state.holds(x[0]) == x[1]]
-        missing = [x for x in self._nearness if state.holds(x[0]) != x[1]]
+        missing = [x for x in self._nearness if state.holds(x[0]) != x[1] and x not in given_up]
         missing.sort(key=self._nearness.__getitem__, reverse=True)
         # All are infinitely near at first.
         tried = [x for i, x in enumerate(missing) if i < RATED or self._nearness[x] == math.inf]
-        if len(tried) > 1:
+        if len(tried) > 1 or self._nearness[tried[0]] == math.inf:
             goals = [Goal.of_literals([*holding, x]) for x in tried]
             situations = [Situation(Inputs(self.task, goal), state) for goal in goals]
             rated = compute_q_values(self.network, situations, self.layers, self._memory)
@@ -127,7 +142,8 @@ class Commitment:
                 if q is None:
                     return None
                 self._nearness[literal] = float(q.max())
-        return Goal.of_literals([*holding, max(tried, key=self._nearness.__getitem__)])
+        nearest = max(tried, key=self._nearness.__getitem__)
+        return Goal.of_literals([*holding, nearest]), nearest
 
     def _execute(self, execution: Execution, max_steps: int, is_over: Callable[[], bool]) -> None:
         """Run the execution to its end."""

@@ -41,7 +41,7 @@ class TestSettings:
     """The most wall-clock seconds for a problem, shared with the other problems of its batch."""
     search: bool = False
     """Whether commitment and search follow if greedy execution finds no plan; one problem at a
-    time then, and `max_steps` limits greedy execution and commitment each."""
+    time then. Commitment may take more than `max_steps`, see `attempts`."""
     max_expansions: int = MOST_EXPANSIONS
     """The most successors that search makes for a problem."""
     plans: Path | None = None
