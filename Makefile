@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/installed
 
-.PHONY: install test docs demo bench soak clean
+.PHONY: install test docs demo bench soak wheel clean
 
 install: $(INSTALLED)
 
@@ -33,6 +33,9 @@ endif
 
 soak: install
 	PYTHONPATH=tests OMP_NUM_THREADS=1 $(BIN)/python -m reliability.soak
+
+wheel: install
+	$(BIN)/pip wheel --quiet --disable-pip-version-check --no-deps --no-build-isolation -w dist .
 
 clean:
 	rm -rf $(VENV) build dist src/*.egg-info .pytest_cache .hypothesis .mypy_cache .ruff_cache \

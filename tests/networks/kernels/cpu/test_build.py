@@ -1,6 +1,8 @@
 """Building the CPU kernel, and running without it."""
 
 import logging
+import shutil
+from pathlib import Path
 
 import pytest
 import torch
@@ -15,6 +17,7 @@ needs_kernel = pytest.mark.skipif(kernel_build.load_kernel(False) is None, reaso
 def empty_cache(monkeypatch, tmp_path):
     """Look for the kernel again, in an empty cache, during one test."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setattr(kernel_build, "PORTABLE", {})
     kernel_build.load_kernel.cache_clear()
     yield monkeypatch
     kernel_build.load_kernel.cache_clear()
@@ -118,3 +121,45 @@ def test_built_once(empty_cache):
     kernel_build.load_kernel.cache_clear()
     empty_cache.setattr(kernel_build.subprocess, "run", None)
     assert kernel_build.load_kernel(False) is not None
+
+
+@pytest.fixture
+def kernel_of_wheel(monkeypatch, tmp_path):
+    """Pretend that this is an installed wheel, in which each library is a copy of the kernel."""
+    if (kernel := kernel_build.load_kernel(False)) is None:
+        pytest.skip("no C compiler")
+    needed = {"fast": frozenset(("avx9", "fma")), "slow": frozenset(("fma",)), "any": frozenset()}
+    for name in needed:
+        shutil.copy(kernel._name, tmp_path / f"kernel_{name}.abi3.so")
+    monkeypatch.setattr(kernel_build, "PORTABLE", needed)
+    monkeypatch.setattr(kernel_build, "SOURCE", tmp_path / "rgnn_kernel.c")
+    kernel_build.load_kernel.cache_clear()
+    yield monkeypatch
+    kernel_build.load_kernel.cache_clear()
+
+
+@pytest.mark.parametrize(
+    ("lines", "damaged", "expected"),
+    [
+        (["flags\t: sse avx9 fma"], (), "fast"),
+        (["flags\t: sse fma avx99"], (), "slow"),
+        (["Features\t: neon"], (), "any"),
+        ([], (), "any"),
+        (["flags\t: sse avx9 fma"], ("fast",), "slow"),
+        (["flags\t: sse avx9 fma"], ("fast", "slow", "any"), None),
+    ],
+)
+def test_the_kernel_of_a_wheel(kernel_of_wheel, tmp_path, caplog, lines, damaged, expected):
+    kernel_of_wheel.setattr(kernel_build.shutil, "which", lambda name: None)
+    kernel_of_wheel.setattr(kernel_build, "_read_features", lambda: lines)
+    for name in damaged:
+        (tmp_path / f"kernel_{name}.abi3.so").write_text("no library")
+    found = kernel_build.load_kernel(False)
+    assert (found and Path(found._name).name) == (expected and f"kernel_{expected}.abi3.so")
+    assert ("no C compiler found" in caplog.text) == (expected is None)
+    assert kernel_build.load_kernel(True) is None  # a wheel has single precision only
+
+
+def test_a_kernel_compiled_here_comes_before_that_of_the_wheel(kernel_of_wheel, tmp_path):
+    assert Path(kernel_build.load_portable()._name).parent == tmp_path
+    assert Path(kernel_build.load_kernel(False)._name).parent != tmp_path

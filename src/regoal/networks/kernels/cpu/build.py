@@ -1,4 +1,9 @@
-"""Compilation of the CPU kernel, which is written in C, at its first use."""
+"""The CPU kernel, which is written in C: compiled at its first use, or as a wheel brings it.
+
+A wheel has the kernel in single precision, compiled for several sets of processors (`setup.py`). It
+is for machines without a compiler. The one compiled here is for this processor, so never slower.
+To see which is used, print what `load_kernel` returns.
+"""
 
 import ctypes
 import hashlib
@@ -9,6 +14,7 @@ import shutil
 import subprocess
 import tempfile
 from collections.abc import Sequence
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
@@ -17,6 +23,12 @@ SOURCES = sorted(SOURCE.parent.glob("rgnn_*.[ch]"))
 FLAGS = (
     "-O3", "-march=native", "-fno-math-errno", "-ffp-contract=fast", "-shared", "-fPIC", "-pthread",
 )  # fmt: skip
+PORTABLE = {
+    "avx512": frozenset(("avx512f", "avx2", "fma")),
+    "avx2": frozenset(("avx2", "fma")),
+    "any": frozenset[str](),
+}
+"""The libraries of a wheel, the fastest first, and the features that a processor must have."""
 DOUBLE = ("-DDOUBLE", "-DREAL=double", "-DINTEGER=int64_t")
 
 log = logging.getLogger(__name__)
@@ -24,27 +36,40 @@ log = logging.getLogger(__name__)
 
 @cache
 def load_kernel(double: bool, /) -> ctypes.CDLL | None:
-    """Return the compiled kernel, or None if it cannot be built, with one warning.
+    """Return the compiled kernel, or None if there is none, with one warning.
 
     `double` asks for the kernel in double precision.
     """
-    flags = FLAGS + (DOUBLE if double else ())
-    compiler = shutil.which(os.environ.get("CC", "cc")) or shutil.which("gcc")
-    if compiler is None:
-        log.warning(
-            "no C compiler found: regoal is several times slower without the kernel; install gcc"
-        )
-        return None
     try:
-        kernel = _load_or_build(compiler, flags)
+        kernel = _load_or_build(_find_compiler(), FLAGS + (DOUBLE if double else ()))
     except (OSError, subprocess.SubprocessError) as error:
-        log.warning(
-            "the C kernel does not build (%s): running without it, which is slower", _explain(error)
-        )
-        return None
+        portable = None if double else load_portable()
+        if portable is None:
+            log.warning("running without the C kernel, several times slower: %s", _explain(error))
+            return None
+        kernel = portable
     for name in ("room", "infer", "forward", "backward"):
         getattr(kernel, f"regoal_{name}").restype = ctypes.c_int64
     return kernel
+
+
+def load_portable() -> ctypes.CDLL | None:
+    """Return the fastest library of the wheel that this processor can run, or None."""
+    features = {word for line in _read_features() for word in line.split()}
+    for name, needed in PORTABLE.items():
+        path = SOURCE.with_name(f"kernel_{name}.abi3.so")
+        if needed <= features and path.exists():
+            with suppress(OSError):  # a file that is damaged, or must not be executed
+                return ctypes.CDLL(str(path))
+    return None
+
+
+def _find_compiler() -> str:
+    """Find the compiler that `CC` names, else cc or gcc; raises `FileNotFoundError`."""
+    compiler = shutil.which(os.environ.get("CC", "cc")) or shutil.which("gcc")
+    if compiler is None:
+        raise FileNotFoundError("no C compiler found; install gcc")
+    return compiler
 
 
 def _explain(error: Exception) -> str:
@@ -94,13 +119,16 @@ def _find_cache() -> Path:
 
 def _identify(compiler: str, flags: Sequence[str]) -> str:
     """Compute an identity that differs for other sources, compilers, flags and processors."""
-    cpu = Path("/proc/cpuinfo")
     identity = [path.read_text(encoding="utf-8") for path in SOURCES]
-    identity += [compiler, *flags, platform.machine()]
-    if cpu.exists():
-        lines = cpu.read_text(encoding="utf-8", errors="replace").splitlines()
-        identity += sorted({x for x in lines if x.startswith(("flags", "Features"))})
+    identity += [compiler, *flags, platform.machine(), *_read_features()]
     return hashlib.sha256("\0".join(identity).encode()).hexdigest()[:16]
+
+
+def _read_features() -> list[str]:
+    """Return the lines that say what the processor can do; none if they cannot be read."""
+    cpu = Path("/proc/cpuinfo")
+    lines = cpu.read_text(encoding="utf-8", errors="replace").splitlines() if cpu.exists() else []
+    return sorted({x for x in lines if x.startswith(("flags", "Features"))})
 
 
 def _build(compiler: str, flags: Sequence[str], folder: str) -> Path:

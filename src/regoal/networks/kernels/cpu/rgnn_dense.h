@@ -15,8 +15,11 @@
 #ifdef __AVX512F__
 #define VECTOR_BYTES 64
 #define TILE_COLUMNS 4
-#else
+#elif defined(__AVX__)
 #define VECTOR_BYTES 32
+#define TILE_COLUMNS 2
+#else
+#define VECTOR_BYTES 16
 #define TILE_COLUMNS 2
 #endif
 #define TILE_ROWS 6
