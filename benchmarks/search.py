@@ -25,7 +25,8 @@ from regoal.evaluation.evaluate import load
 from regoal.evaluation.execution import Visited, execute
 from regoal.evaluation.search import Search
 from regoal.networks.encoder import Encoder
-from regoal.networks.policy_file import Policy, policy_encoder, shipped_policies
+from regoal.networks.policy_encoder import policy_encoder
+from regoal.networks.policy_file import Policy, shipped_policies
 from regoal.planning.problem_files import problem_files, with_domains
 from regoal.planning.task import Task, load_domain, load_task
 from regoal.records.json_lines import JsonObject, append_json_line, read_jsonl

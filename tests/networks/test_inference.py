@@ -16,7 +16,8 @@ from regoal.networks import inference, rgnn
 from regoal.networks.encoder import Encoder
 from regoal.networks.kernels.cpu import build as kernel_build
 from regoal.networks.parameters import Layout
-from regoal.networks.policy_file import load_policy, policy_encoder, shipped_policies
+from regoal.networks.policy_encoder import policy_encoder
+from regoal.networks.policy_file import load_policy, shipped_policies
 from regoal.networks.q_network import QNetwork
 
 needs_kernel = pytest.mark.skipif(kernel_build.load_kernel(False) is None, reason="no C compiler")

@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 from regoal.errors import EXIT_USAGE, UsageError
 from regoal.networks import policy_file
 from regoal.networks.encoder import Encoder
+from regoal.networks.policy_encoder import policy_encoder
 from regoal.networks.policy_file import (
     Policy,
     find_policy,
     load_policy,
-    policy_encoder,
     save_policy,
     shipped_policies,
 )

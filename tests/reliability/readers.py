@@ -27,7 +27,8 @@ from regoal.learning.snapshot import Training
 from regoal.learning.streams import Streams
 from regoal.networks import tensor_file
 from regoal.networks.encoder import Encoder
-from regoal.networks.policy_file import Policy, load_policy, policy_encoder, save_policy
+from regoal.networks.policy_encoder import policy_encoder
+from regoal.networks.policy_file import Policy, load_policy, save_policy
 from regoal.networks.q_network import QNetwork
 from regoal.networks.relations import relations_of
 from regoal.planning import task as task_module

@@ -144,7 +144,7 @@ class Solve:
     def _solve(self) -> int:
         from regoal.evaluation.evaluate import TestSettings, load, solve, unread_goals
         from regoal.evaluation.variations import vary
-        from regoal.networks.policy_file import policy_encoder
+        from regoal.networks.policy_encoder import policy_encoder
         from regoal.planning.shortening.shorten import shorten
         from regoal.planning.task import load_domain, load_task
 

@@ -77,7 +77,7 @@ class Plan:
 
     def _plan(self) -> int:
         from regoal.evaluation.evaluate import TestSettings, load, solve, unread_goals
-        from regoal.networks.policy_file import policy_encoder
+        from regoal.networks.policy_encoder import policy_encoder
         from regoal.planning.plans import cost_text, prepare_plan_file, write_plan
         from regoal.planning.task import load_domain, load_task
 

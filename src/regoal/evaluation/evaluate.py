@@ -16,7 +16,8 @@ from regoal.evaluation.execution import Execution, Visited, execute
 from regoal.evaluation.search import MOST_EXPANSIONS
 from regoal.networks.encoder import Encoder
 from regoal.networks.kernels.cpu import kernel as cpu_kernel
-from regoal.networks.policy_file import Policy, find_policy, load_policy, policy_encoder
+from regoal.networks.policy_encoder import policy_encoder
+from regoal.networks.policy_file import Policy, find_policy, load_policy
 from regoal.planning.actions import GroundAction
 from regoal.planning.matching.library_schema import schema_of
 from regoal.planning.plans import format_plan, validate_plan

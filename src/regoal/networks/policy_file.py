@@ -14,14 +14,11 @@ from typing import Any
 import numpy as np
 
 from regoal.errors import UsageError
-from regoal.networks.encoder import Encoder
 from regoal.networks.parameters import Layout
 from regoal.networks.q_function import QFunction
 from regoal.networks.relations import Relation, relations_of
 from regoal.networks.tensor_file import Array, Facts, Kind, read_tensor_file, write_tensor_file
-from regoal.planning.matching.library_schema import schema_of
-from regoal.planning.matching.schema import Schema, match
-from regoal.planning.task import Domain
+from regoal.planning.matching.schema import Schema
 from regoal.system.files import short_digest
 
 FILE_NAME = "policy.safetensors"
@@ -92,17 +89,6 @@ def load_policy(path: Path) -> Policy:
         raise _make_error(path, "its network does not fit its domain")
     network = _build_network(path, relations, size, most_objects, tensors)
     return Policy(network, schema, layers, training, short_digest(path))
-
-
-def policy_encoder(
-    policy: Policy, domain: Domain, *, remember: int = 2_000_000
-) -> tuple[Encoder, tuple[str, ...]]:
-    """Make the encoder for a policy on a domain; also return notes about it for the user.
-
-    Raises `UsageError`, which shows both domains, if the policy was trained on another domain.
-    """
-    matching = match(policy.schema, schema_of(domain))
-    return Encoder(policy.network.relations, matching, remember=remember), matching.notes
 
 
 def shipped_policies() -> dict[str, Path]:

@@ -37,7 +37,8 @@ from regoal.errors import (
 )
 from regoal.evaluation.evaluate import TestSettings, load, solve, unread_goals
 from regoal.networks.encoder import Encoder
-from regoal.networks.policy_file import Policy, load_policy, policy_encoder, shipped_policies
+from regoal.networks.policy_encoder import policy_encoder
+from regoal.networks.policy_file import Policy, load_policy, shipped_policies
 from regoal.planning.matching.library_schema import schema_of
 from regoal.planning.plans import Verdict, check_plan_text, parse_plan
 from regoal.planning.shortening.shorten import SECONDS, shorten

@@ -78,6 +78,10 @@ class Schema:
         It ignores names, order, equality conditions, unused symbols and the order of an action's
         parameters. A declared type equals a static unary predicate.
         """
+        return self._fingerprint
+
+    @cached_property
+    def _fingerprint(self) -> str:
         return self.dynamics.colours.fingerprint()
 
     def __str__(self) -> str:
