@@ -3,7 +3,7 @@
 from itertools import product
 
 from regoal.planning.goals import Atom
-from regoal.planning.pddl.formulas import Junction, Literal
+from regoal.planning.pddl.model import Junction, Literal
 
 
 class Growing:

@@ -15,7 +15,7 @@ from regoal.errors import TooWideError
 from regoal.planning.actions import MOST_APPLICABLE
 from regoal.planning.goals import Atom
 from regoal.planning.pddl.conjunctions import literals
-from regoal.planning.pddl.domain import PddlAction
+from regoal.planning.pddl.model import PddlAction
 from regoal.system.cancellation import CHECK_EVERY, check
 
 Objects = tuple[str, ...]

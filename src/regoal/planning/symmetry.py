@@ -35,8 +35,7 @@ from typing import NamedTuple
 from regoal.planning.actions import DUMMY_ACTION, GroundAction
 from regoal.planning.goals import Atom, Goal
 from regoal.planning.pddl.conjunctions import is_plain, literals
-from regoal.planning.pddl.domain import PddlDomain
-from regoal.planning.pddl.types import Types
+from regoal.planning.pddl.model import PddlDomain, Types
 from regoal.planning.task import State, Task
 
 

@@ -30,7 +30,7 @@ from regoal.planning.mimir.action_bound import ActionBound
 from regoal.planning.mimir.crash_isolation import find_crash
 from regoal.planning.mimir.library import Library
 from regoal.planning.pddl import library_text as pddl_text
-from regoal.planning.pddl.domain import PddlAction
+from regoal.planning.pddl.model import PddlAction
 from regoal.system.cancellation import checked
 
 

@@ -4,7 +4,7 @@ import pytest
 
 from regoal.planning.datalog.rules import BodyLiteral, write_rules
 from regoal.planning.pddl.domain import parse_domain
-from regoal.planning.pddl.formulas import Literal, Variable
+from regoal.planning.pddl.model import Literal, Variable
 
 DOMAIN = """(define (domain d) (:requirements :adl) (:predicates (p ?x) (q ?x) (r ?x ?y) (s ?x))
   (:action make :parameters (?x ?y ?z) :precondition BEFORE :effect AFTER))"""

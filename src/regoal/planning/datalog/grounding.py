@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from regoal.planning.datalog.rules import Rule, Rules
 from regoal.planning.goals import Atom
-from regoal.planning.pddl.formulas import Literal, Variable
+from regoal.planning.pddl.model import Literal, Variable
 from regoal.system.cancellation import check
 
 Binding = dict[str, str]

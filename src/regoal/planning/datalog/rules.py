@@ -13,8 +13,7 @@ from dataclasses import dataclass, field
 from itertools import count
 from typing import NamedTuple
 
-from regoal.planning.pddl.domain import PddlDomain
-from regoal.planning.pddl.formulas import Formula, Junction, Literal, Quantified, Variable
+from regoal.planning.pddl.model import Formula, Junction, Literal, PddlDomain, Quantified, Variable
 
 
 class BodyLiteral(NamedTuple):

@@ -2,8 +2,7 @@
 
 from collections.abc import Iterator
 
-from regoal.planning.pddl.domain import PddlDomain
-from regoal.planning.pddl.formulas import TRUE, Formula, Junction, Literal
+from regoal.planning.pddl.model import TRUE, Formula, Junction, Literal, PddlDomain
 
 
 def is_plain(domain: PddlDomain) -> bool:

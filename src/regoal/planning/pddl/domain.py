@@ -1,21 +1,22 @@
 """Read a PDDL domain as a checked value, with the names of its file."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import cached_property
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
-from regoal.planning.pddl.effects import Cost, Effect, read_cost, read_effects
-from regoal.planning.pddl.formulas import (
-    KEYWORDS,
+from regoal.planning.pddl.effects import read_cost, read_effects
+from regoal.planning.pddl.formulas import KEYWORDS, Scope, read_condition
+from regoal.planning.pddl.model import (
+    Ancestors,
+    DerivedRule,
+    Effect,
     Formula,
     Junction,
     Literal,
+    PddlAction,
+    PddlDomain,
     Quantified,
-    Scope,
     Symbols,
-    Variable,
-    read_condition,
+    Types,
 )
 from regoal.planning.pddl.syntax import (
     Bracket,
@@ -30,8 +31,6 @@ from regoal.planning.pddl.syntax import (
     unsupported,
 )
 from regoal.planning.pddl.types import (
-    Ancestors,
-    Types,
     collect_ancestors,
     find_types,
     read_name,
@@ -53,52 +52,6 @@ _BEYOND = {
     ":method": "hierarchical tasks",
     ":task": "hierarchical tasks",
 }
-
-
-@dataclass(frozen=True)
-class DerivedRule:
-    """One rule for a derived predicate: if `body` holds, `predicate(parameters)` is true."""
-
-    predicate: str
-    parameters: tuple[Variable, ...]
-    body: Formula
-
-
-@dataclass(frozen=True)
-class PddlAction:
-    """An action schema. `costs` are the amounts by which it increases `(total-cost)`."""
-
-    name: str
-    parameters: tuple[Variable, ...]
-    precondition: Formula
-    effects: tuple[Effect, ...]
-    costs: tuple[Cost, ...]
-
-    def bind(self, objects: Sequence[str]) -> dict[str, str]:
-        """Map the names of the parameters to these objects."""
-        return {v.name: o for v, o in zip(self.parameters, objects, strict=True)}
-
-
-@dataclass(frozen=True)
-class PddlDomain:
-    """A checked domain.
-
-    `parents` gives the types right above each type except `object`, in file order. `source` is
-    the file's text, decoded.
-    """
-
-    name: str
-    parents: Mapping[str, tuple[str, ...]]
-    symbols: Symbols
-    derived: tuple[DerivedRule, ...]
-    actions: tuple[PddlAction, ...]
-    source: str = field(repr=False)
-
-    @cached_property
-    def changing(self) -> frozenset[str]:
-        """The predicates that actions change or rules derive; all others are static."""
-        changed = {x.predicate for a in self.actions for e in a.effects for x in e.literals}
-        return self.symbols.derived | changed
 
 
 def parse_domain(path: Path) -> PddlDomain:

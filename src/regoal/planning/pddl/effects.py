@@ -1,22 +1,19 @@
 """Read the effects and action costs of PDDL as checked values."""
 
 import re
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
+from dataclasses import replace
 
 from regoal.planning.pddl.formulas import (
     KEYWORDS,
-    Formula,
-    Junction,
-    Literal,
     Scope,
-    Variable,
     read_arguments,
     read_atom,
     read_condition,
     read_parts,
     refuse_beyond_classical,
 )
+from regoal.planning.pddl.model import Cost, Effect, Formula, Junction, Literal, Variable
 from regoal.planning.pddl.syntax import (
     Bracket,
     Node,
@@ -36,35 +33,8 @@ _OUTSIDE_EFFECTS = {
     "unknown": "non-deterministic effects",
 }
 
-Values = Mapping[tuple[str, ...], float]
-"""Maps (function, object, ...) to the number that `:init` gives it."""
-
 _NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?")
 _CALCULATIONS = frozenset("+-*/")
-
-
-@dataclass(frozen=True)
-class Effect:
-    """Literals that an action makes true, for all `variables` for which `condition` held before."""
-
-    variables: tuple[Variable, ...]
-    condition: Formula
-    literals: tuple[Literal, ...]
-
-
-@dataclass(frozen=True)
-class Cost:
-    """An action's cost: a number, or a function of parameters (with `?`) and constants."""
-
-    number: float = 0.0
-    function: str = ""
-    terms: tuple[str, ...] = ()
-
-    def value(self, binding: Mapping[str, str], values: Values) -> float | None:
-        """Return the cost for a binding of parameters, or None if `:init` gives no value."""
-        if not self.function:
-            return self.number
-        return values.get((self.function, *(binding.get(term, term) for term in self.terms)))
 
 
 LARGEST_COST = 10**12

@@ -8,7 +8,15 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
-from regoal.planning.goals import Atom
+from regoal.planning.pddl.model import (
+    Formula,
+    Junction,
+    Literal,
+    Quantified,
+    Symbols,
+    Types,
+    Variable,
+)
 from regoal.planning.pddl.syntax import (
     Bracket,
     Node,
@@ -20,7 +28,7 @@ from regoal.planning.pddl.syntax import (
     unsupported,
     warn,
 )
-from regoal.planning.pddl.types import Ancestors, Types, read_variables
+from regoal.planning.pddl.types import read_variables
 
 KEYWORDS = frozenset(("and", "or", "not", "imply", "forall", "exists", "when", "="))
 _NUMERIC = frozenset(
@@ -33,74 +41,6 @@ _OUTSIDE_CONDITIONS = {
     "at-most-once": "trajectory constraints",
     "within": "trajectory constraints",
 }
-
-
-@dataclass(frozen=True)
-class Variable:
-    """A parameter or bound variable, with `?` in its name, and the types of its values."""
-
-    name: str
-    types: Types
-
-
-@dataclass(frozen=True)
-class Literal:
-    """An atom or its negation: a predicate or `=`, applied to variables (with `?`) and objects."""
-
-    predicate: str
-    terms: tuple[str, ...]
-    positive: bool = True
-
-    def ground(self, binding: Mapping[str, str]) -> Atom:
-        """Return the literal's atom, with objects for the terms that `binding` names."""
-        return Atom(self.predicate, tuple(binding.get(term, term) for term in self.terms))
-
-
-@dataclass(frozen=True)
-class Junction:
-    """A conjunction (`and`) or disjunction (`or`) of any number of parts."""
-
-    connective: str
-    parts: "tuple[Formula, ...]"
-
-
-@dataclass(frozen=True)
-class Quantified:
-    """`forall` or `exists` over some variables."""
-
-    quantifier: str
-    variables: tuple[Variable, ...]
-    body: "Formula"
-
-
-Formula = Literal | Junction | Quantified
-TRUE = Junction("and", ())
-
-
-@dataclass(frozen=True)
-class Symbols:
-    """The names that a file may refer to.
-
-    `types` maps each type to itself and all types above it. `objects` gives each object's type.
-    `predicates` and `functions` give the types of each argument.
-    """
-
-    types: Ancestors
-    predicates: Mapping[str, tuple[Types, ...]]
-    functions: Mapping[str, tuple[Types, ...]]
-    derived: frozenset[str]
-    objects: Mapping[str, str]
-
-    def belongs(self, name: str, types: Types) -> bool:
-        """Return whether an object is of one of these types."""
-        return not self.types[self.objects[name]].isdisjoint(types)
-
-    def meet(self, some: Types, others: Types) -> bool:
-        """Return whether an object could be of one of `some` and one of `others` at once."""
-        return any(
-            not above.isdisjoint(some) and not above.isdisjoint(others)
-            for above in self.types.values()
-        )
 
 
 @dataclass(frozen=True)

@@ -17,13 +17,20 @@ from pathlib import Path
 
 from regoal.planning.goals import Atom, Goal
 from regoal.planning.pddl.conjunctions import is_strips
-from regoal.planning.pddl.domain import PddlAction, PddlDomain, parse_domain
-from regoal.planning.pddl.effects import Values
-from regoal.planning.pddl.formulas import TRUE, Formula, Literal, Variable
+from regoal.planning.pddl.domain import parse_domain
+from regoal.planning.pddl.model import (
+    TRUE,
+    Formula,
+    Literal,
+    PddlAction,
+    PddlDomain,
+    Types,
+    Values,
+    Variable,
+)
 from regoal.planning.pddl.normal_form import NormalForm, NormalRule
 from regoal.planning.pddl.problem import parse_problem
 from regoal.planning.pddl.syntax import name_file
-from regoal.planning.pddl.types import Types
 
 REQUIREMENTS = (
     "(:requirements :strips :typing :negative-preconditions :disjunctive-preconditions "

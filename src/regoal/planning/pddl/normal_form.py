@@ -15,7 +15,7 @@ from math import prod
 from typing import NamedTuple
 
 from regoal.errors import UnsupportedPddlError
-from regoal.planning.pddl.formulas import Formula, Junction, Literal, Quantified, Variable
+from regoal.planning.pddl.model import Formula, Junction, Literal, Quantified, Variable
 
 MAX_CASES = 500
 """Most conjunctions of a condition; the PDDL library makes an action of each."""

@@ -1,23 +1,22 @@
 """Read a PDDL problem as a checked value, with the names of its file."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path
 
 from regoal.planning.goals import Atom, Goal
-from regoal.planning.pddl.domain import PddlDomain, index_sections
-from regoal.planning.pddl.effects import Values, read_function_terms, read_number
-from regoal.planning.pddl.formulas import (
-    KEYWORDS,
+from regoal.planning.pddl.domain import index_sections
+from regoal.planning.pddl.effects import read_function_terms, read_number
+from regoal.planning.pddl.formulas import KEYWORDS, Scope, read_atom, read_condition
+from regoal.planning.pddl.model import (
     Formula,
     Junction,
     Literal,
+    PddlDomain,
+    PddlProblem,
     Quantified,
-    Scope,
     Symbols,
-    read_atom,
-    read_condition,
 )
 from regoal.planning.pddl.syntax import (
     Bracket,
@@ -40,24 +39,6 @@ _INIT_BEYOND = {
     "unknown": "incomplete knowledge of the initial state",
     "or": "incomplete knowledge of the initial state",
 }
-
-
-@dataclass(frozen=True)
-class PddlProblem:
-    """A checked problem.
-
-    `objects` does not include the domain's constants. `values` holds the values of functions.
-    `has_costs` says whether the plan's total cost is to be minimized. `source` is the file's text,
-    decoded.
-    """
-
-    name: str
-    objects: Mapping[str, str]
-    init: tuple[Atom, ...]
-    values: Values
-    goal: Goal
-    has_costs: bool
-    source: str = field(repr=False)
 
 
 def parse_problem(path: Path, domain: PddlDomain, domain_path: Path) -> PddlProblem:

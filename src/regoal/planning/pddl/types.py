@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 
+from regoal.planning.pddl.model import Ancestors, Types
 from regoal.planning.pddl.syntax import (
     Bracket,
     Node,
@@ -14,18 +15,12 @@ from regoal.planning.pddl.syntax import (
     warn,
 )
 
-Types = tuple[str, ...]
-"""Sorted types of which one must hold. Only an `either` in the file gives more than one."""
-
 MAX_TYPES = 2000
 """Most types of a domain and most variables of a list.
 
 The PDDL library reads the groups of a typed list recursively. Thousands of groups overflow its
 stack.
 """
-
-Ancestors = Mapping[str, frozenset[str]]
-"""Maps each type to itself and all types above it; `object` is above all."""
 
 
 def read_name(node: Node, what: str) -> str:

@@ -7,9 +7,15 @@ from typing import NamedTuple
 
 from regoal.planning.actions import GroundAction
 from regoal.planning.goals import Atom
-from regoal.planning.pddl.effects import Effect
-from regoal.planning.pddl.formulas import Formula, Junction, Literal, Quantified, Variable
-from regoal.planning.pddl.types import Types
+from regoal.planning.pddl.model import (
+    Effect,
+    Formula,
+    Junction,
+    Literal,
+    Quantified,
+    Types,
+    Variable,
+)
 from regoal.planning.task import Task
 
 MOST_PARTS = 10_000
