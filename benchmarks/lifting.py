@@ -26,7 +26,7 @@ from regoal.planning.goals import Atom, Goal
 from regoal.planning.lifting import bounds, embeddings, greedy, placements
 from regoal.planning.lifting.goal_lifter import GoalLifter
 from regoal.planning.lifting.lifted_goals import lifted_goals
-from regoal.planning.task import load_domain, load_task
+from regoal.planning.load import load_domain, load_task
 
 REPEATS = 3
 STATES = 20

@@ -27,8 +27,9 @@ from regoal.evaluation.search import Search
 from regoal.networks.encoder import Encoder
 from regoal.networks.policy_encoder import policy_encoder
 from regoal.networks.policy_file import Policy, shipped_policies
+from regoal.planning.load import load_domain, load_task
 from regoal.planning.problem_files import problem_files, with_domains
-from regoal.planning.task import Task, load_domain, load_task
+from regoal.planning.task import Task
 from regoal.records.json_lines import JsonObject, append_json_line, read_jsonl
 from regoal.records.results import Outcome
 from regoal.records.run_record import read_results

@@ -37,8 +37,9 @@ from regoal.networks.encoder import Encoder
 from regoal.networks.kernels.cpu import kernel as cpu_kernel
 from regoal.networks.q_network import QNetwork
 from regoal.networks.relations import relations_of
+from regoal.planning.load import load_domain, load_task
 from regoal.planning.matching.library_schema import schema_of
-from regoal.planning.task import Task, load_domain, load_task
+from regoal.planning.task import Task
 
 SIZE, LAYERS = 32, 30
 """Numbers of an embedding, and rounds, as in the preset."""

@@ -15,7 +15,8 @@ from regoal.domains.splits import domain_pddl, write_split
 from regoal.learning.hindsight import hindsight_goals, relabel
 from regoal.learning.trajectory import Trajectory, Transition
 from regoal.planning.actions import GroundAction
-from regoal.planning.task import Task, load_domain, load_task
+from regoal.planning.load import load_domain, load_task
+from regoal.planning.task import Task
 from regoal.system.files import write_text_atomically
 
 LARGE = "visitall-20x20"

@@ -14,7 +14,7 @@ from regoal.evaluation.process_pool import execute_side_by_side, most_processes
 from regoal.networks.kernels.cpu import kernel as cpu_kernel
 from regoal.networks.policy_encoder import policy_encoder
 from regoal.networks.policy_file import load_policy
-from regoal.planning.task import load_domain, load_task
+from regoal.planning.load import load_domain, load_task
 from regoal.records.json_lines import JsonObject, append_json_line, as_float
 from regoal.records.results import Outcome
 from regoal.records.run_record import KEPT, TEST_CURVE, find_runs, load_run

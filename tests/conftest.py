@@ -12,8 +12,9 @@ from regoal.networks.encoder import Encoder
 from regoal.networks.kernels.cpu import kernel as cpu_kernel
 from regoal.networks.q_network import QNetwork
 from regoal.networks.relations import Relation, relations_of
+from regoal.planning.load import load_domain, load_task
 from regoal.planning.matching.library_schema import schema_of
-from regoal.planning.task import State, Task, load_domain, load_task
+from regoal.planning.task import State, Task
 
 # A shell that starts a job in the background lets it ignore interrupts, and so would the programs
 # that the tests start and interrupt.

@@ -13,8 +13,8 @@ from regoal.networks.q_network import QNetwork
 from regoal.networks.relations import relations_of
 from regoal.planning.goals import Atom, Goal
 from regoal.planning.lifting.lifted_goals import lifted_goals
+from regoal.planning.load import load_domain, load_task
 from regoal.planning.matching.library_schema import schema_of
-from regoal.planning.task import load_domain, load_task
 
 GARDEN = """(define (domain garden)
   (:requirements :strips :typing)

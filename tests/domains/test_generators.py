@@ -23,7 +23,7 @@ from regoal.domains import (
     visitall,
 )
 from regoal.domains.instance import Instance
-from regoal.planning.task import load_domain, load_task
+from regoal.planning.load import load_domain, load_task
 
 SMALL = {
     "blocks": (blocks.generate, {"blocks": (2, 5)}),

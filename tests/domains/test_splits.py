@@ -11,7 +11,7 @@ import pytest
 from regoal.domains import splits
 from regoal.errors import UsageError
 from regoal.planning.actions import DUMMY_ACTION
-from regoal.planning.task import load_domain, load_task
+from regoal.planning.load import load_domain, load_task
 
 PLAIN = [name for name in splits.DOMAINS if not name.endswith("-l")]
 LIMITED = [name for name in splits.DOMAINS if name.endswith("-l")]

@@ -22,8 +22,9 @@ from regoal.evaluation.execution import BYTES_A_NUMBER, Execution, Memory, Visit
 from regoal.networks.encoder import Encoder
 from regoal.networks.parameters import Layout
 from regoal.networks.relations import relations_of
+from regoal.planning.load import load_domain, load_task
 from regoal.planning.matching.library_schema import schema_of
-from regoal.planning.task import Task, load_domain, load_task
+from regoal.planning.task import Task
 from regoal.records.results import Outcome
 from regoal.system import cancellation as stopping
 

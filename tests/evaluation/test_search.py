@@ -212,7 +212,7 @@ from regoal.networks.encoder import Encoder
 from regoal.networks.q_network import QNetwork
 from regoal.networks.relations import relations_of
 from regoal.planning.matching.library_schema import schema_of
-from regoal.planning.task import load_domain, load_task
+from regoal.planning.load import load_domain, load_task
 folder = Path(sys.argv[1])
 task = load_task(load_domain(folder / "domain.pddl"), folder / "p.pddl")
 relations = relations_of(schema_of(task.domain), achieved_goals=True)

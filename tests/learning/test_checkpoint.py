@@ -22,8 +22,8 @@ from regoal.networks.encoder import Encoder
 from regoal.networks.q_network import QNetwork
 from regoal.networks.relations import relations_of
 from regoal.planning.goals import Atom, Goal
+from regoal.planning.load import load_domain, load_task
 from regoal.planning.matching.library_schema import schema_of
-from regoal.planning.task import load_domain, load_task
 
 DOMAIN = """(define (domain stacks)
   (:requirements :strips :derived-predicates :negative-preconditions)

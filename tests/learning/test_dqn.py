@@ -364,7 +364,7 @@ from regoal.networks.encoder import Encoder
 from regoal.networks.relations import relations_of
 from regoal.networks.q_network import QNetwork
 from regoal.planning.matching.library_schema import schema_of
-from regoal.planning.task import load_domain, load_task
+from regoal.planning.load import load_domain, load_task
 
 domain = load_domain(Path(sys.argv[1]))
 tasks = [load_task(domain, Path(path)) for path in sys.argv[2:]]

@@ -17,8 +17,8 @@ from regoal.learning.hindsight import (
 )
 from regoal.learning.trajectory import Trajectory
 from regoal.planning.goals import Atom, Goal
+from regoal.planning.load import load_domain, load_task
 from regoal.planning.relaxation import Relaxations
-from regoal.planning.task import load_domain, load_task
 
 B1_B2, B2_B3, B3_B4 = (Atom("on", pair) for pair in [("b1", "b2"), ("b2", "b3"), ("b3", "b4")])
 

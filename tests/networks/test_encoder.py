@@ -16,10 +16,10 @@ from regoal.networks.encoder import Encoder
 from regoal.networks.relations import index_of, relations_of
 from regoal.planning.actions import DUMMY_ACTION
 from regoal.planning.goals import Atom, Goal
+from regoal.planning.load import load_domain, load_task
 from regoal.planning.matching.library_schema import schema_of
 from regoal.planning.matching.schema import Matching, Symbol, match
 from regoal.planning.pddl import library_text
-from regoal.planning.task import load_domain, load_task
 
 ON_BC = Goal.of([Atom("on", ("b", "c"))])
 

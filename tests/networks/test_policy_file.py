@@ -25,8 +25,8 @@ from regoal.networks.policy_file import (
 from regoal.networks.q_network import QNetwork
 from regoal.networks.relations import relations_of
 from regoal.networks.tensor_file import Kind, read_tensor_file, write_tensor_file
+from regoal.planning.load import load_domain, load_task
 from regoal.planning.matching.library_schema import schema_of
-from regoal.planning.task import load_domain, load_task
 
 LAMPS = """(define (domain lamps) (:requirements :strips :typing) (:types lamp)
   (:predicates (lit ?l - lamp) (dark) (beside ?a ?b - lamp))

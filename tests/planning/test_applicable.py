@@ -9,9 +9,9 @@ from regoal.errors import TooWideError
 from regoal.planning import applicable
 from regoal.planning.actions import DUMMY_ACTION
 from regoal.planning.goals import Atom
+from regoal.planning.load import load_domain, load_task
 from regoal.planning.pddl import library_text
 from regoal.planning.pddl.conjunctions import is_strips
-from regoal.planning.task import load_domain, load_task
 from reliability import random_domains
 
 SLIDES = (

@@ -10,8 +10,8 @@ from regoal.errors import TooWideError
 from regoal.planning.datalog import grounding
 from regoal.planning.dead_ends import first_dead_end, is_dead
 from regoal.planning.goals import Atom, Goal
+from regoal.planning.load import load_domain, load_task
 from regoal.planning.relaxation import Relaxation, Relaxations
-from regoal.planning.task import load_domain, load_task
 
 # Each coin buys one thing, or is lost. One coin would do for everything in the relaxation.
 SHOP = """

@@ -8,6 +8,7 @@ from unified_planning.io import PDDLReader
 
 from regoal.errors import EXIT_BAD_PDDL, EXIT_INTERNAL, PddlError, RegoalError, UsageError
 from regoal.planning.actions import DUMMY_ACTION, GroundAction
+from regoal.planning.load import load_domain, load_task
 from regoal.planning.plans import (
     PlanStep,
     format_plan,
@@ -16,7 +17,6 @@ from regoal.planning.plans import (
     validate_plan,
     write_plan,
 )
-from regoal.planning.task import load_domain, load_task
 
 DOMAIN = """(define (domain courier)
   (:requirements :strips :typing :negative-preconditions :equality)

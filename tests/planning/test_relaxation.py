@@ -8,8 +8,8 @@ import pytest
 from regoal.domains.splits import domain_pddl, instances
 from regoal.planning.datalog import grounding
 from regoal.planning.goals import Atom, Goal
+from regoal.planning.load import load_domain, load_task
 from regoal.planning.relaxation import Relaxation
-from regoal.planning.task import load_domain, load_task
 
 # A runner on one-way steps must fetch a key on the way, and each key opens one door.
 DOMAIN = """

@@ -7,8 +7,8 @@ from hypothesis import HealthCheck, given, settings
 
 from planning.growing import Growing
 from planning.relaxation_domains import domains, problems
+from regoal.planning.load import load_domain, load_task
 from regoal.planning.relaxation import Relaxation
-from regoal.planning.task import load_domain, load_task
 
 
 def graph(task):

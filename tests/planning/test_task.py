@@ -9,15 +9,16 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
+import pymimir
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from regoal.errors import PddlError, UnsupportedPddlError
-from regoal.planning import task as task_module
 from regoal.planning.actions import DUMMY_ACTION
 from regoal.planning.goals import Atom, Goal
-from regoal.planning.task import State, Task, load_domain, load_task
+from regoal.planning.load import load_domain, load_task
+from regoal.planning.task import State, Task
 
 
 def task_of(folder: Path, domain: str, problem: str) -> Task:
@@ -550,7 +551,7 @@ def test_what_the_library_still_refuses_names_the_file(tmp_path, monkeypatch):
     def refuse(text: str) -> None:
         raise RuntimeError("\x1b[31mno\x1b[0m\n  such thing")
 
-    monkeypatch.setattr(task_module.pymimir, "Domain", refuse)
+    monkeypatch.setattr(pymimir, "Domain", refuse)
     path = tmp_path / "domain.pddl"
     path.write_text(FERRY[0])
     with pytest.raises(PddlError, match=r"domain\.pddl: .* this file: no such thing$"):

@@ -20,10 +20,11 @@ from pathlib import Path
 
 from regoal.errors import RegoalError
 from regoal.planning.actions import DUMMY_ACTION
+from regoal.planning.load import load_domain, load_task
 from regoal.planning.plain.problem import Fact, Problem, read_problem
 from regoal.planning.plain.state import State, cost, fits
 from regoal.planning.task import State as EngineState
-from regoal.planning.task import Task, load_domain, load_task
+from regoal.planning.task import Task
 from reliability.random_domains import domain_and_problem
 
 STEPS = 4

@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 
 from regoal.errors import RegoalError
-from regoal.planning.task import load_domain, load_task
+from regoal.planning.load import load_domain, load_task
 from reliability import grammar, texts
 from reliability.readers import Fault, Readers, resealed
 

@@ -23,7 +23,7 @@ from regoal import cli
 from regoal.errors import RegoalError
 from regoal.learning.checkpoint import read_checkpoint
 from regoal.networks.policy_file import load_policy
-from regoal.planning import task as task_module
+from regoal.planning.mimir import library as library_module
 from regoal.records.json_lines import read_json, read_jsonl
 from regoal.records.run_record import load_run
 from reliability import texts
@@ -105,7 +105,7 @@ def prepare_copy(log: Path) -> None:
     sys.stdout = sys.stderr = output
     signal.signal(signal.SIGTERM, cli._terminate)
     signal.signal(signal.SIGINT, signal.default_int_handler)
-    task_module.find_crash = lambda make: ""  # saves a process a file
+    library_module.find_crash = lambda make: ""  # saves a process a file
 
 
 def kill_soak(folder: Path, *, seed: int, kills: int, seconds: float, episodes: int = 40) -> Killed:

@@ -14,8 +14,10 @@ from unified_planning.io import PDDLReader
 
 from regoal.domains.splits import write_split
 from regoal.planning.actions import DUMMY_ACTION
+from regoal.planning.domain import Domain
+from regoal.planning.load import load_domain, load_task
 from regoal.planning.plans import format_plan, parse_plan, validate_plan
-from regoal.planning.task import Domain, Task, load_domain, load_task
+from regoal.planning.task import Task
 from reliability import texts
 
 GENERATED = ("blocks", "gripper", "miconic", "spanner", "delivery", "visitall", "reward")

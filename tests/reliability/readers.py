@@ -31,10 +31,10 @@ from regoal.networks.policy_encoder import policy_encoder
 from regoal.networks.policy_file import Policy, load_policy, save_policy
 from regoal.networks.q_network import QNetwork
 from regoal.networks.relations import relations_of
-from regoal.planning import task as task_module
+from regoal.planning.load import load_domain, load_task
 from regoal.planning.matching.library_schema import schema_of
+from regoal.planning.mimir import library as library_module
 from regoal.planning.plans import read_plan, validate_plan
-from regoal.planning.task import load_domain, load_task
 from regoal.records.run_record import load_run
 from regoal.reports.rendering import to_markdown
 from regoal.reports.tables import tables_of
@@ -82,7 +82,7 @@ class Readers:
 
     def __init__(self, folder: Path) -> None:
         torch.set_num_threads(1)
-        task_module.find_crash = lambda make: ""  # a crash shall be seen, and this be fast
+        library_module.find_crash = lambda make: ""  # a crash shall be seen, and this be fast
         self.folder = folder
         self.base = folder / "base"
         self.now = folder / "now"

@@ -39,9 +39,9 @@ import conftest
 import regoal.up
 from regoal.config import LAPTOP
 from regoal.errors import UnsupportedPddlError, UsageError
+from regoal.planning.load import load_domain, load_task
 from regoal.planning.matching.library_schema import schema_of
 from regoal.planning.matching.schema import match
-from regoal.planning.task import load_domain, load_task
 from regoal.up import engines
 from regoal.up.engines import Planner, Validator
 from regoal.up.translation import write_problem, write_problems, write_texts

@@ -71,7 +71,7 @@ class Learn:
         return _run_within_limits(self._learn, self.knowledge)
 
     def _learn(self) -> int:
-        from regoal.planning.task import load_domain
+        from regoal.planning.load import load_domain
         from regoal.runs.settings import RunSettings
         from regoal.runs.training_run import run_training
 
@@ -145,8 +145,8 @@ class Solve:
         from regoal.evaluation.evaluate import TestSettings, load, solve, unread_goals
         from regoal.evaluation.variations import vary
         from regoal.networks.policy_encoder import policy_encoder
+        from regoal.planning.load import load_domain, load_task
         from regoal.planning.shortening.shorten import shorten
-        from regoal.planning.task import load_domain, load_task
 
         policy = load(str(self._policy()), threads=free_threads(), device="cpu")
         domain = load_domain(self.domain)

@@ -78,8 +78,8 @@ class Plan:
     def _plan(self) -> int:
         from regoal.evaluation.evaluate import TestSettings, load, solve, unread_goals
         from regoal.networks.policy_encoder import policy_encoder
+        from regoal.planning.load import load_domain, load_task
         from regoal.planning.plans import cost_text, prepare_plan_file, write_plan
-        from regoal.planning.task import load_domain, load_task
 
         prepare_plan_file(self.out, (self.domain, self.problem))
         policy = load(self.policy, threads=free_threads(), device=self.device)

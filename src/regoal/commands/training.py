@@ -76,7 +76,7 @@ class Train:
     def run(self) -> int:
         """Train, showing how it goes."""
         from regoal import terminal
-        from regoal.planning.task import load_domain
+        from regoal.planning.load import load_domain
         from regoal.runs.settings import RunSettings
         from regoal.runs.training_run import run_training
 

@@ -19,10 +19,12 @@ from regoal.networks.kernels.cpu import kernel as cpu_kernel
 from regoal.networks.policy_encoder import policy_encoder
 from regoal.networks.policy_file import Policy, find_policy, load_policy
 from regoal.planning.actions import GroundAction
+from regoal.planning.domain import Domain
+from regoal.planning.load import load_domain, load_task
 from regoal.planning.matching.library_schema import schema_of
 from regoal.planning.plans import format_plan, validate_plan
 from regoal.planning.shortening.shorten import shorten
-from regoal.planning.task import Domain, Task, load_domain, load_task
+from regoal.planning.task import Task
 from regoal.records.results import Outcome, PlanResult, problem_names
 from regoal.system.calls import call_with_limits
 from regoal.system.files import short_digest, write_text_atomically

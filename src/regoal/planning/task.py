@@ -1,17 +1,14 @@
-"""Domains and tasks with small types of regoal; other packages reach the PDDL library only here.
+"""Tasks and their states with small types of regoal, computed by the PDDL library.
 
 A `Task` is one problem of a domain. Its states, actions and atoms are values: equal by content,
 in a fixed order, with names in lower case.
 """
 
-import re
 import zlib
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import islice
 from operator import attrgetter
-from pathlib import Path
 from typing import Any
 
 import pymimir
@@ -25,11 +22,11 @@ from pymimir.advanced.formalism import (
 from regoal.errors import PddlError
 from regoal.planning.actions import DUMMY_ACTION, GroundAction
 from regoal.planning.applicable import ApplicableActions
+from regoal.planning.domain import Domain
 from regoal.planning.goals import Atom, Goal
 from regoal.planning.mimir.action_bound import ActionBound
-from regoal.planning.mimir.crash_isolation import find_crash
 from regoal.planning.mimir.library import Library
-from regoal.planning.pddl import library_text as pddl_text
+from regoal.planning.pddl.library_text import ProblemText
 from regoal.planning.pddl.model import PddlAction
 from regoal.system.cancellation import checked
 
@@ -95,65 +92,10 @@ class State:
         return frozenset(self.fluent_atoms)
 
 
-@dataclass(frozen=True)
-class Domain:
-    """A domain that has been read: its text, and its value in the library."""
-
-    path: Path
-    text: pddl_text.DomainText = field(repr=False)
-    library_domain: Any = field(repr=False)
-
-    @property
-    def name(self) -> str:
-        """The domain's name in PDDL, lower case."""
-        return self.text.content.name
-
-    @cached_property
-    def library_effects(self) -> Any:
-        """The domain in the library without preconditions, for large problems."""
-        text = pddl_text.print_effects(self.text)
-        return _make_library_value(self.path, text, lambda: pymimir.Domain(text))
-
-    @cached_property
-    def has_copies(self) -> bool:
-        """Whether some action of the file has several or longer schemas in the library.
-
-        A precondition with `or` or `exists` needs them (see `pddl/normal_form`).
-        """
-        made = [
-            (self.text.actions[a.get_name()], a.get_arity())
-            for a in self.library_domain.get_actions()
-        ]
-        return tuple(sorted(made)) != self.actions
-
-    @property
-    def predicates(self) -> tuple[tuple[str, int], ...]:
-        """Name and arity of every predicate, derived ones included, in alphabetical order."""
-        declared = self.text.content.symbols.predicates
-        return tuple(sorted((name, len(arguments)) for name, arguments in declared.items()))
-
-    @property
-    def types(self) -> tuple[str, ...]:
-        """Every type except `object`, in alphabetical order."""
-        return tuple(sorted(self.text.types.values()))
-
-    @property
-    def constants(self) -> frozenset[str]:
-        """The domain's constants; each is an object of every problem."""
-        return frozenset(self.text.constants.values())
-
-    @property
-    def actions(self) -> tuple[tuple[str, int], ...]:
-        """Name and number of parameters of every action schema, in alphabetical order."""
-        return tuple(sorted((a.name, len(a.parameters)) for a in self.text.content.actions))
-
-
 class Task:
     """One problem: its objects, initial state, goal, and the dynamics of its domain."""
 
-    def __init__(
-        self, domain: Domain, text: pddl_text.ProblemText, library: Library | None = None
-    ) -> None:
+    def __init__(self, domain: Domain, text: ProblemText, library: Library | None = None) -> None:
         self.domain = domain
         self.path = text.path
         self.name = text.path.stem
@@ -174,7 +116,7 @@ class Task:
 
     @cached_property
     def _library(self) -> Library:
-        return _make_library(self.domain, self._text)
+        return make_library(self.domain, self._text)
 
     @property
     def library_problem(self) -> Any:
@@ -432,57 +374,8 @@ class Task:
 _NAME_AND_OBJECTS = attrgetter("name", "objects")
 
 
-def load_domain(path: Path) -> Domain:
-    """Read a domain file.
-
-    Raises `UsageError` if there is no readable file. Raises `PddlError` or `UnsupportedPddlError`
-    if its content is wrong, with file, line and remedy in the message.
-    """
-    text = pddl_text.read_domain(path)
-    return Domain(
-        path, text, _make_library_value(path, text.text, lambda: pymimir.Domain(text.text))
-    )
-
-
-def load_task(domain: Domain, path: Path) -> Task:
-    """Read a problem file of `domain`. Raises the errors of `load_domain`."""
-    text = pddl_text.read_problem(path, domain.text)
-    return Task(
-        domain,
-        text,
-        _make_library_value(path, text.text, lambda: _make_library(domain, text)),
-    )
-
-
-def _make_library(domain: Domain, text: pddl_text.ProblemText) -> Library:
+def make_library(domain: Domain, text: ProblemText) -> Library:
+    """Let the library read a problem; of a large one, only what successors need."""
     large = text.static is not None
     read = domain.library_effects if large else domain.library_domain
     return Library(read, text.text, lists_actions=not large)
-
-
-LARGEST_TRIED = 2_500_000
-"""Most characters of a text that the library reads directly; none so short has crashed it."""
-
-
-def _make_library_value(path: Path, text: str, make: Callable[[], Any]) -> Any:
-    """Make the library's value for a file.
-
-    A text above `LARGEST_TRIED` is first read in a copy of this process, which doubles the time
-    (docs/dev/reliability.md). Raises `PddlError` if the library refuses the text or crashes.
-    """
-    if len(text) > LARGEST_TRIED and (crash := find_crash(make)):
-        raise PddlError(
-            f"{path}: the PDDL library crashes on this file ({crash}); "
-            f"please report it, and simplify the file."
-        )
-    try:
-        return make()
-    except RuntimeError as error:
-        raise _make_library_error(path, error) from error
-
-
-def _make_library_error(path: Path, error: RuntimeError) -> PddlError:
-    """Return the library's error as one of regoal's, on one line and without terminal colours."""
-    plain = re.sub(r"\x1b\[[0-9;]*m", "", str(error))
-    reason = " ".join(plain.split()) or "it gives no reason"
-    return PddlError(f"{path}: the PDDL library does not take this file: {reason[:300]}")

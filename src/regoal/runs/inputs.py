@@ -6,10 +6,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from regoal.errors import UsageError
+from regoal.planning.domain import Domain
+from regoal.planning.load import load_domain, load_task
 from regoal.planning.matching.library_schema import schema_of
 from regoal.planning.matching.schema import Schema
 from regoal.planning.problem_files import problem_files
-from regoal.planning.task import Domain, Task, load_domain, load_task
+from regoal.planning.task import Task
 from regoal.system.files import read_bytes
 
 MOST_NAMES = 5

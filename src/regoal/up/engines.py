@@ -39,10 +39,12 @@ from regoal.evaluation.evaluate import TestSettings, load, solve, unread_goals
 from regoal.networks.encoder import Encoder
 from regoal.networks.policy_encoder import policy_encoder
 from regoal.networks.policy_file import Policy, load_policy, shipped_policies
+from regoal.planning.domain import Domain
+from regoal.planning.load import load_domain, load_task
 from regoal.planning.matching.library_schema import schema_of
 from regoal.planning.plans import Verdict, check_plan_text, parse_plan
 from regoal.planning.shortening.shorten import SECONDS, shorten
-from regoal.planning.task import Domain, Task, load_domain, load_task
+from regoal.planning.task import Task
 from regoal.records.results import Outcome
 from regoal.system.threads import free_threads
 from regoal.up.translation import (

@@ -32,7 +32,7 @@ def train(
     Raises `UsageError` if the problems are not of one domain, and else as `run_training` does.
     """
     # Planning with a policy needs no training code.
-    from regoal.planning.task import load_domain
+    from regoal.planning.load import load_domain
     from regoal.runs.settings import RunSettings
     from regoal.runs.training_run import run_training
     from regoal.system.threads import free_threads

@@ -12,12 +12,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from regoal.errors import EXIT_USAGE, UsageError
+from regoal.planning.load import load_domain
 from regoal.planning.matching import schema as schema_module
 from regoal.planning.matching.dynamics import Axiom, SchemaEffect, SchemaLiteral
 from regoal.planning.matching.library_schema import schema_of
 from regoal.planning.matching.renaming import Budget
 from regoal.planning.matching.schema import ActionSchema, Schema, Symbol, match
-from regoal.planning.task import load_domain
 
 # Parcels in towers: a hoist lifts one and puts it on the floor or on another.
 TOWERS = """

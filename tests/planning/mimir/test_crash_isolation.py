@@ -5,8 +5,9 @@ import pymimir
 import pytest
 
 from regoal.errors import PddlError
-from regoal.planning import task
+from regoal.planning.load import load_domain, load_task
 from regoal.planning.mimir import crash_isolation as trial
+from regoal.planning.mimir import library
 
 DOMAIN = "(define (domain d) (:predicates (p)) (:action a :effect (p)))"
 PROBLEM = "(define (problem q) (:domain d) (:init) (:goal (p)))"
@@ -33,11 +34,11 @@ def test_without_processes_nothing_is_tried(monkeypatch):
 def test_only_larger_texts_than_were_tried_get_a_copy(tmp_path, monkeypatch):
     (tmp_path / "domain.pddl").write_text(DOMAIN)
     tried = []
-    monkeypatch.setattr(task, "find_crash", lambda make: tried.append(make) or "")
-    domain = task.load_domain(tmp_path / "domain.pddl")
+    monkeypatch.setattr(library, "find_crash", lambda make: tried.append(make) or "")
+    domain = load_domain(tmp_path / "domain.pddl")
     assert not tried
-    monkeypatch.setattr(task, "LARGEST_TRIED", len(domain.text.text) - 1)
-    task.load_domain(tmp_path / "domain.pddl")
+    monkeypatch.setattr(library, "LARGEST_TRIED", len(domain.text.text) - 1)
+    load_domain(tmp_path / "domain.pddl")
     assert len(tried) == 1
 
 
@@ -46,8 +47,8 @@ def test_a_crash_of_the_library_is_an_error_that_names_the_file(tmp_path, monkey
     domain, problem = tmp_path / "domain.pddl", tmp_path / "problem.pddl"
     domain.write_text(DOMAIN)
     problem.write_text(PROBLEM)
-    monkeypatch.setattr(task, "LARGEST_TRIED", 0)
+    monkeypatch.setattr(library, "LARGEST_TRIED", 0)
     monkeypatch.setattr(pymimir, kind, lambda *_: os.kill(os.getpid(), signal.SIGSEGV))
     message = rf"{kind.lower()}\.pddl: the PDDL library crashes on this file \(SIGSEGV\)"
     with pytest.raises(PddlError, match=message):
-        task.load_task(task.load_domain(domain), problem)
+        load_task(load_domain(domain), problem)

@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 from regoal.errors import PddlError, RegoalError, UnsupportedPddlError, UsageError
 from regoal.planning.goals import Atom, Goal
-from regoal.planning.pddl.library_text import DomainText, ProblemText, read_domain, read_problem
+from regoal.planning.load import read_domain, read_problem
+from regoal.planning.pddl.library_text import DomainText, ProblemText
 from regoal.planning.pddl.syntax import Bracket, Word, parse
 
 DOMAIN = """

@@ -5,8 +5,8 @@ from itertools import permutations
 import pytest
 
 from regoal.planning.goals import Atom
+from regoal.planning.load import load_domain, load_task
 from regoal.planning.matching.library_schema import schema_of
-from regoal.planning.task import load_domain, load_task
 
 DOMAIN = """(define (domain garden) (:requirements :adl :derived-predicates)
   (:types pot) (:predicates (dry ?p - pot) (dead ?p - pot) (next ?p ?q - pot) (thirsty ?p - pot)

@@ -6,9 +6,9 @@ import pymimir
 import pytest
 
 from regoal.errors import PddlError, UnsupportedPddlError
+from regoal.planning.load import load_domain, load_task
 from regoal.planning.pddl.library_text import MAX_GROUPS
 from regoal.planning.pddl.types import MAX_TYPES
-from regoal.planning.task import load_domain, load_task
 
 DOMAIN = """(define (domain shelves)
   (:types shelf book - object{types})

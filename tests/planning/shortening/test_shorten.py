@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from planning.relaxation_domains import domains, problems
 from regoal.planning.actions import DUMMY_ACTION, GroundAction
 from regoal.planning.goals import Goal
+from regoal.planning.load import load_domain, load_task
 from regoal.planning.plain.problem import read_problem
 from regoal.planning.plain.state import State as PlainState
 from regoal.planning.plain.state import allow_nested_calls, cost, fits
@@ -19,7 +20,6 @@ from regoal.planning.shortening import shorten as shortening
 from regoal.planning.shortening.grounding import Grounder
 from regoal.planning.shortening.shorten import OUT_OF_TIME, reduce, shorten
 from regoal.planning.shortening.trajectory import Trajectory
-from regoal.planning.task import load_domain, load_task
 
 # Things in a case move with it; a guard lets the case in if all that is in it is marked.
 CASE = """(define (domain case) (:requirements :adl) (:types place thing)

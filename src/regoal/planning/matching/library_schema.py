@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from regoal.planning.domain import Domain
 from regoal.planning.matching.dynamics import (
     ActionSchema,
     Axiom,
@@ -13,7 +14,6 @@ from regoal.planning.matching.dynamics import (
     Symbol,
 )
 from regoal.planning.matching.schema import Schema
-from regoal.planning.task import Domain
 
 _BUILT_IN = frozenset(("=", "object", "number"))
 

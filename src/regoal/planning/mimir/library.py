@@ -1,7 +1,9 @@
 """Everything that the PDDL library holds for one problem, as one object that can be deleted."""
 
+import re
 from collections.abc import Callable, Iterable
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import pymimir
@@ -13,8 +15,10 @@ from pymimir.advanced.search import (
     SearchContextOptions,
 )
 
+from regoal.errors import PddlError
 from regoal.planning.actions import GroundAction
 from regoal.planning.goals import Atom
+from regoal.planning.mimir.crash_isolation import find_crash
 
 
 class _ProblemWithoutActions(pymimir.Problem):  # type: ignore[misc]
@@ -109,3 +113,31 @@ class Library:
             if (atom := table[index]) is not None:
                 found.append(atom)
         return found
+
+
+LARGEST_TRIED = 2_500_000
+"""Most characters of a text that the library reads directly; none so short has crashed it."""
+
+
+def make_library_value(path: Path, text: str, make: Callable[[], Any]) -> Any:
+    """Make the library's value for a file.
+
+    A text above `LARGEST_TRIED` is first read in a copy of this process, which doubles the time
+    (docs/dev/reliability.md). Raises `PddlError` if the library refuses the text or crashes.
+    """
+    if len(text) > LARGEST_TRIED and (crash := find_crash(make)):
+        raise PddlError(
+            f"{path}: the PDDL library crashes on this file ({crash}); "
+            f"please report it, and simplify the file."
+        )
+    try:
+        return make()
+    except RuntimeError as error:
+        raise _make_library_error(path, error) from error
+
+
+def _make_library_error(path: Path, error: RuntimeError) -> PddlError:
+    """Return the library's error as one of regoal's, on one line and without terminal colours."""
+    plain = re.sub(r"\x1b\[[0-9;]*m", "", str(error))
+    reason = " ".join(plain.split()) or "it gives no reason"
+    return PddlError(f"{path}: the PDDL library does not take this file: {reason[:300]}")

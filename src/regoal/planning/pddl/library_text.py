@@ -17,20 +17,18 @@ from pathlib import Path
 
 from regoal.planning.goals import Atom, Goal
 from regoal.planning.pddl.conjunctions import is_strips
-from regoal.planning.pddl.domain import parse_domain
 from regoal.planning.pddl.model import (
     TRUE,
     Formula,
     Literal,
     PddlAction,
     PddlDomain,
+    PddlProblem,
     Types,
     Values,
     Variable,
 )
 from regoal.planning.pddl.normal_form import NormalForm, NormalRule
-from regoal.planning.pddl.problem import parse_problem
-from regoal.planning.pddl.syntax import name_file
 
 REQUIREMENTS = (
     "(:requirements :strips :typing :negative-preconditions :disjunctive-preconditions "
@@ -84,24 +82,18 @@ class ProblemText:
     static: tuple[Atom, ...] | None = field(repr=False)
 
 
-def read_domain(path: Path) -> DomainText:
-    """Read and check a domain file, and print it for the library.
+def print_domain(path: Path, domain: PddlDomain) -> DomainText:
+    """Print a domain, which was read from `path`.
 
-    Raises `UsageError` if there is no such file, `PddlError` if it is wrong, and
-    `UnsupportedPddlError` if it goes beyond classical planning. Messages have file, line and
-    remedy.
+    Raises `UnsupportedPddlError`, without the file's name, if a condition has too many cases.
     """
-    domain = parse_domain(path)
     predicates = _make_safe_names(domain.symbols.predicates, "is-")
     types = _make_safe_names(domain.parents, "of-")
     actions = _make_safe_names((action.name for action in domain.actions), "")
     constants = _make_safe_names(domain.symbols.objects, "")
-    printer = _Printer(domain, types, predicates, constants)
-    with name_file(path):
-        text = printer.print_domain(actions)
     return DomainText(
         path,
-        text,
+        _Printer(domain, types, predicates, constants).print_domain(actions),
         _invert(types),
         _invert(predicates),
         _invert(actions),
@@ -128,9 +120,8 @@ def print_effects(domain: DomainText) -> str:
     return printer.print_domain(_invert(domain.actions))
 
 
-def read_problem(path: Path, domain: DomainText) -> ProblemText:
-    """Read and check a problem file of `domain`. Raises the errors of `read_domain`."""
-    problem = parse_problem(path, domain.content, domain.path)
+def print_problem(path: Path, problem: PddlProblem, domain: DomainText) -> ProblemText:
+    """Print a problem of `domain`, which was read from `path`."""
     constants = _invert(domain.constants)
     objects = _make_safe_names(problem.objects, "", constants.values())
     everything = {**constants, **objects}
