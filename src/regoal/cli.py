@@ -7,6 +7,7 @@ import sys
 import traceback
 from collections.abc import Callable, Sequence
 from types import FrameType
+from typing import Any
 
 import tyro
 
@@ -21,7 +22,7 @@ from regoal.errors import (
     UsageError,
     lacks_memory,
 )
-from regoal.system.cancellation import end_at_second
+from regoal.system.signals import end_at_second
 
 EXIT_INTERRUPTED = 130
 EXIT_HUNG_UP = 129
@@ -99,16 +100,16 @@ def parse(words: Sequence[str]) -> Command | int:
 
 
 def _preset_defaults(words: Sequence[str]) -> Command:
-    """`Train` with the numbers of the preset that the command line names."""
-    from regoal.commands.training import Train
+    """Return `train` with the numbers of the preset that the command line names."""
     from regoal.config import LAPTOP, PRESETS
 
     name = "laptop"
     for word, following in zip(words, [*words[1:], ""], strict=True):
         if word == "--preset" or word.startswith("--preset="):
             name = following if word == "--preset" else word.partition("=")[2]
-    missing = tyro.MISSING
-    return Train(
+    missing: Any = tyro.MISSING
+    train: Callable[..., Command] = load_command("train")
+    return train(
         domain=missing,
         problems=missing,
         out=missing,
