@@ -5,7 +5,7 @@ import time
 import pytest
 
 from regoal.errors import UsageError
-from regoal.system.calls import call_with_limits
+from regoal.system.copies import call_with_limits
 
 MIB = 2**20
 NO_LIMIT = float("inf")

@@ -26,7 +26,7 @@ from regoal.planning.plans import format_plan, validate_plan
 from regoal.planning.shortening.shorten import shorten
 from regoal.planning.task import Task
 from regoal.records.results import Outcome, PlanResult, problem_names
-from regoal.system.calls import call_with_limits
+from regoal.system.copies import call_with_limits
 from regoal.system.files import short_digest, write_text_atomically
 
 

@@ -10,7 +10,6 @@ import hashlib
 import importlib.util
 import logging
 import math
-import os
 import re
 import signal
 import subprocess
@@ -26,6 +25,7 @@ from pathlib import Path
 from regoal.errors import UsageError
 from regoal.records.results import Outcome, PlanResult, problem_names
 from regoal.system.files import short_digest, write_text_atomically
+from regoal.system.processes import kill_group, start_command
 
 LAMA = "lama"
 POLL_S = 0.1
@@ -207,30 +207,15 @@ def _run(command: list[str], folder: Path, deadline: float, stop: threading.Even
     if stop.is_set():
         return Outcome.ERROR
     with (folder / "log").open("wb") as log:
-        process = subprocess.Popen(
-            command,
-            cwd=folder,
-            stdin=subprocess.DEVNULL,
-            stdout=log,
-            stderr=subprocess.STDOUT,
-            start_new_session=True,  # a new process group, to kill the search together with it
-            # The translator's order of its sets must not change from run to run.
-            env=os.environ | {"PYTHONHASHSEED": "0"},
-        )
+        # The translator's order of its sets must not change from run to run.
+        process = start_command(command, log, {"PYTHONHASHSEED": "0"}, folder)
         try:
             while not stop.is_set() and time.monotonic() < deadline:
                 with contextlib.suppress(subprocess.TimeoutExpired):
                     return OUTCOMES.get(process.wait(POLL_S), Outcome.ERROR)
             return Outcome.TIME_LIMIT
         finally:
-            _kill_group(process)
-
-
-def _kill_group(process: "subprocess.Popen[bytes]") -> None:
-    if process.poll() is None:
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
+            kill_group(process)
 
 
 def _read_plan(path: Path) -> tuple[str, int, int] | None:

@@ -6,16 +6,14 @@ too, as every copy costs some ten milliseconds; it does so in a thread, in the s
 others, so that here signals and questions are answered.
 """
 
-import multiprocessing
-import signal
 import sys
 import threading
 import traceback
-import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from functools import partial
+from multiprocessing import Pipe
 from multiprocessing.connection import Connection, wait
-from multiprocessing.process import BaseProcess
 from typing import Protocol
 
 from regoal.errors import RegoalError
@@ -23,7 +21,7 @@ from regoal.evaluation.ending import Ended, Tried, describe_end
 from regoal.networks.kernels.cpu import kernel as cpu_kernel
 from regoal.networks.q_function import RatesActions
 from regoal.planning.task import Task
-from regoal.system.cancellation import end_with_parent
+from regoal.system.copies import Copy, start_copy
 
 POLL_S = 0.05
 """Seconds between two questions whether to stop, while nothing ends."""
@@ -72,30 +70,22 @@ def execute_side_by_side(
         _end(children)
 
 
-def _start_children(run: Run, parts: Sequence[Part]) -> dict[Connection, BaseProcess]:
-    """A process at work on each part, by what it sends; none if not all can be made."""
-    context = multiprocessing.get_context("fork")
-    children: dict[Connection, BaseProcess] = {}
+def _start_children(run: Run, parts: Sequence[Part]) -> dict[Connection, Copy]:
+    """Start a process for each part, listed by what it sends; none if not all can be made."""
+    children: dict[Connection, Copy] = {}
     for part in parts:
-        receiver, sender = context.Pipe(duplex=False)
-        child = context.Process(target=_work, args=(run, part, sender), daemon=True)
         try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore", DeprecationWarning)  # the kernel's threads are idle
-                child.start()
+            child = start_copy(partial(_work, run, part))
         except OSError:
             _end(children)
             return {}
-        sender.close()
-        children[receiver] = child
+        children[child.receiver] = child
     return children
 
 
-def _end(children: dict[Connection, BaseProcess]) -> None:
-    for receiver, child in children.items():
-        child.kill()
-        child.join()
-        receiver.close()
+def _end(children: dict[Connection, Copy]) -> None:
+    for child in children.values():
+        child.end()
 
 
 @contextmanager
@@ -104,7 +94,7 @@ def _in_a_thread(run: Run, part: Part) -> Iterator[Connection]:
 
     A task that it has sent is no longer its own: whoever reads of it may use it and let it go.
     """
-    receiver, sender = multiprocessing.get_context("fork").Pipe(duplex=False)
+    receiver, sender = Pipe(duplex=False)
     unwanted, before = threading.Event(), cpu_kernel.threads()
     found = _execute(run, list(part), unwanted.is_set)
     thread = threading.Thread(target=_send, args=(found, part, sender))
@@ -121,7 +111,7 @@ def _in_a_thread(run: Run, part: Part) -> Iterator[Connection]:
 
 def _collect(
     here: Connection,
-    children: dict[Connection, BaseProcess],
+    children: dict[Connection, Copy],
     tasks: Sequence[Task],
     stop: Callable[[], bool],
 ) -> Iterator[tuple[Task, Ended]]:
@@ -133,15 +123,13 @@ def _collect(
             try:
                 found = receiver.recv()
             except EOFError:
-                children[receiver].join()
+                code = children.pop(receiver).wait()
                 raise RegoalError(
-                    f"a process that executes problems was lost (exit code "
-                    f"{children[receiver].exitcode}), perhaps for lack of memory. With "
-                    f"OMP_NUM_THREADS=1 there is one only."
+                    f"a process that executes problems was lost (exit code {code}), perhaps for "
+                    f"lack of memory. With OMP_NUM_THREADS=1 there is one only."
                 ) from None
             if found is None:
                 left.remove(receiver)
-                children.pop(receiver, None)  # it ends by itself, which takes as long as a copy
             elif isinstance(found, Exception):
                 raise found
             else:
@@ -151,10 +139,6 @@ def _collect(
 
 def _work(run: Run, part: Part, sender: Connection) -> None:
     """Run one process's tasks and send what comes of them."""
-    end_with_parent()
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal sends it to all, and one acts on it
-    for number in (signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, signal.SIG_DFL)
     cpu_kernel.use_threads(1)
     _send(_forget_after_use(_execute(run, list(part), lambda: False)), part, sender)
 

@@ -9,9 +9,9 @@ import sys
 import time
 
 from regoal.errors import EXIT_MEMORY, EXIT_TIME, UsageError
+from regoal.system.copies import MIB, limit_data
 from regoal.system.units import number_text
 
-MIB = 1024 * 1024
 LEAST_MIB = 512
 """A small problem takes about a tenth of this, and PyTorch alone about half."""
 POLL_S = 0.02
@@ -34,7 +34,7 @@ def supervised(*, seconds: float, mib: float) -> int | None:
 
     Returns None in the one that goes on, and in the other, after the end of the first, the exit
     code: 23 if the time was over (the first is then killed), 22 if a lack of memory killed
-    it. Where both limits are infinite nothing is split. `seconds` count wall-clock time from now;
+    it. If both limits are infinite, nothing is split. `seconds` count wall-clock time from now;
     memory is what the process writes to (`RLIMIT_DATA`), not the libraries that it maps. Raises
     `UsageError` for too small a memory limit. To be called before there are threads.
     """
@@ -56,13 +56,6 @@ def check_memory_limit(mib: float) -> None:
         raise UsageError(
             f"The memory limit must be at least {LEAST_MIB} MiB, got {number_text(mib)}."
         )
-
-
-def limit_data(limit: int) -> None:
-    """Let this process write to at most so many bytes of memory, or to as many as it may anyway."""
-    _, hard = resource.getrlimit(resource.RLIMIT_DATA)
-    limit = limit if hard == resource.RLIM_INFINITY else min(limit, hard)
-    resource.setrlimit(resource.RLIMIT_DATA, (limit, hard))
 
 
 SPARE_SHARE = 0.1

@@ -1,13 +1,13 @@
 """Ending a run on a signal: the first one politely, the second one at once."""
 
 import contextlib
+import ctypes
 import signal
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from types import FrameType
-
-from regoal.system.cancellation import end_at_second
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
@@ -56,3 +56,33 @@ def interrupts(tell: Callable[[str], None]) -> Iterator[Interrupt]:
         yield found
     finally:
         restore()
+
+
+class _SigAction(ctypes.Structure):
+    """`struct sigaction` of Linux's C libraries."""
+
+    _fields_ = (
+        ("handler", ctypes.c_void_p),
+        ("mask", ctypes.c_ubyte * 128),
+        ("flags", ctypes.c_int),
+        ("restorer", ctypes.c_void_p),
+    )
+
+
+SA_RESETHAND = -0x80000000
+
+
+def end_at_second(number: int) -> None:
+    """Let signal `number` end the process if it comes again before Python could handle the first.
+
+    Python handles signals between its own steps, and compiled code may take long to return. So the
+    kernel is asked to go back to the default, which is to end, when the signal is delivered. To be
+    called after `signal.signal`, which is also how a handler takes the default back. Nothing is
+    done for signals without a handler of Python's, and outside Linux.
+    """
+    if not sys.platform.startswith("linux") or not callable(signal.getsignal(number)):
+        return
+    libc, action = ctypes.CDLL(None), _SigAction()
+    if libc.sigaction(number, None, ctypes.byref(action)) == 0:
+        action.flags |= SA_RESETHAND
+        libc.sigaction(number, ctypes.byref(action), None)

@@ -54,8 +54,8 @@ def test_the_count_decides_if_the_bound_does_not(read_task, monkeypatch):
 def test_counting_is_stopped_and_its_copy_ends(read_task, monkeypatch, asked):
     global end  # noqa: PLW0603
     end = time.monotonic() + 0.3
-    made, fork = [], trial._try_fork
-    monkeypatch.setattr(trial, "_try_fork", lambda: made.append(fork()) or made[-1])
+    made, fork = [], os.fork
+    monkeypatch.setattr(os, "fork", lambda: made.append(fork()) or made[-1])
     task = read_task(SIX, six(25, 25))
     with pytest.raises(StoppedError), stopping(asked):
         task.applicable_actions(task.initial_state)
@@ -92,4 +92,4 @@ def test_no_bound_is_below_the_number_of_actions(tasks, walk):
 def test_counting_fails_with_too_little_memory():
     assert trial.count_in_copy(lambda: 7, mib=64) == 7
     assert trial.count_in_copy(lambda: len(bytearray(2**30)), mib=64) is None
-    assert trial.count_in_copy(lambda: trial.os.abort() or 1, mib=64) is None
+    assert trial.count_in_copy(lambda: os.abort() or 1, mib=64) is None
