@@ -1,4 +1,4 @@
-"""What each part of the preset is good for: `python -m reproduction.ablation`.
+"""Measure the use of each part of the preset: `python -m reproduction.ablation`.
 
 One part at a time is taken out of the preset, over several domains and seeds. The tables show the
 episode of the first complete validation, the coverage on validation of the policy that was kept,

@@ -41,7 +41,7 @@ Records = dict[str, dict[str, Any]]
 
 @dataclass(frozen=True)
 class Arguments:
-    """What the command line of a table asks for."""
+    """The arguments of the command line of a table."""
 
     runs: Sequence[Path]
     """Folders with runs that were made otherwise. Their records are taken, and nothing is run."""

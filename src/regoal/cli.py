@@ -139,12 +139,12 @@ def _report(error: BaseException) -> int:
         # Whoever read the output has gone; Python must not fail over it again at its end.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return EXIT_PIPE
-    code, message = _explained(error)
+    code, message = _explain(error)
     print(f"regoal: error: {message}", file=sys.stderr)
     return code
 
 
-def _explained(error: BaseException) -> tuple[int, str]:
+def _explain(error: BaseException) -> tuple[int, str]:
     match error:
         case RegoalError():
             return error.exit_code, str(error)

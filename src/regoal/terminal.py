@@ -30,7 +30,7 @@ class _Console(Console):
     """One that leaves it to its caller what follows when the reader of the output has gone."""
 
     def on_broken_pipe(self) -> None:
-        """Go on with the `BrokenPipeError` that is being handled, where rich would exit."""
+        """Raise the `BrokenPipeError` that is being handled again; rich would exit."""
         raise  # noqa: PLE0704
 
 
@@ -95,7 +95,7 @@ def show_news(news: str | Progress, show: Show) -> None:
 
 
 def summary_lines(summary: RunSummary) -> list[str]:
-    """How a training ended, and where the policy is."""
+    """Say how a training ended, and where the policy is."""
     why = ENDINGS[summary.ended]
     lines = [f"{why} after {summary.episode} episodes and {duration_text(summary.elapsed_s)}"]
     if summary.policy is None or summary.best is None:
@@ -140,7 +140,7 @@ def print_coverage(results: Sequence[PlanResult]) -> None:
 
 
 def _record(records: Path, result: PlanResult, *, first: bool) -> None:
-    """Append a result. Where not even the first can be written, no empty file is left."""
+    """Append a result. If not even the first can be written, no empty file is left."""
     try:
         append_json_line(records, result.to_json())
     except OSError:

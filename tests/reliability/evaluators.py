@@ -32,12 +32,12 @@ STEPS = 4
 EVERY = 1000
 """Domains between two reports."""
 REFUSED = ("comes to more than", "both true and false", "can never hold", "leaves a choice")
-"""What regoal says of the random texts that it may refuse."""
+"""Parts of the messages by which regoal may refuse a random text."""
 
 
 @dataclass
 class Comparison:
-    """What was compared."""
+    """Counts of what was compared."""
 
     domains: int = 0
     derived: int = 0
@@ -105,7 +105,7 @@ def _compare_one(
 def _differences(
     task: Task, problem: Problem, rng: random.Random, found: Comparison
 ) -> Iterator[str]:
-    """What differs along a random walk, the first thing first."""
+    """Yield the differences along a random walk, the first one first."""
     state, plain, walked = task.initial_state, State(problem, problem.initial), ""
     for _ in range(STEPS):
         found.states += 1
@@ -151,7 +151,7 @@ def _facts(state: EngineState) -> set[Fact]:
 
 
 def all_facts(state: State) -> set[Fact]:
-    """What holds, derived facts too."""
+    """Return every fact that holds, derived ones too."""
     arities = {name: len(rules[0].parameters) for name, rules in state.problem.rules.items()}
     derived = {
         (name, *objects)
@@ -182,7 +182,7 @@ def successor(state: State, step: Fact) -> State:
 
 
 def plain_cost(problem: Problem, step: Fact) -> float | None:
-    """What a step costs."""
+    """Return the cost of a step."""
     action = problem.actions[step[0]]
     return cost(problem, action, action.bind(step[1:]))
 

@@ -13,7 +13,7 @@ from reliability.disk import Disk
 
 @dataclass
 class Filled:
-    """What came of runs on failing disks."""
+    """Counts and faults of runs on failing disks."""
 
     runs: int = 0
     resumes: int = 0
@@ -78,7 +78,7 @@ def fill_trainings(
 
 
 def told_badly(code: int, error: int, out: Path, log: Path) -> list[str]:
-    """What is wrong with the end of a command whose disk failed."""
+    """List the faults in the end of a command whose disk failed."""
     text = log.read_text()
     told = [line for line in text.splitlines() if line.startswith("regoal: error: ")]
     if code == 0:

@@ -49,7 +49,7 @@ SETTINGS = (
 
 @dataclass
 class Killed:
-    """What came of it."""
+    """Counts and faults of processes that were killed."""
 
     kills: int = 0
     resumes: int = 0
@@ -98,7 +98,7 @@ def start_copy(words: list[str], log: Path, disk: Disk | None = None) -> int:
 
 
 def prepare_copy(log: Path) -> None:
-    """What a copy of a process needs to be as the command itself."""
+    """Make a copy of a process behave as the command itself."""
     output = log.open("a", buffering=1)
     for number in (1, 2):
         os.dup2(output.fileno(), number)
@@ -198,7 +198,7 @@ def state_of(out: Path) -> tuple[int, list[str]]:
 
 
 def differences(one: Path, other: Path) -> list[str]:
-    """What differs between two runs that should be equal, the clock aside."""
+    """List the differences between two runs that should be equal, the clock aside."""
     faults = []
     if (one / "policy.safetensors").read_bytes() != (other / "policy.safetensors").read_bytes():
         faults.append("the policies differ")

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 
 TYPES = {"object": {"t", "u", "v"}, "t": {"t", "u"}, "u": {"u"}, "v": {"v"}}
-"""What objects each type has, by the types that they are declared with."""
+"""The declared types whose objects each type has."""
 OBJECTS = {"c": "t", "a": "t", "b": "u", "d": "v"}
 """`c` is a constant of the domain."""
 PREDICATES = {
@@ -27,7 +27,7 @@ _KINDS = ["object", "object", "t", "t", "u", "v", "(either u v)"]
 
 @dataclass(frozen=True)
 class Scope:
-    """Where a formula stands: the terms it may use, and the derived predicates.
+    """The terms that a formula may use in its place, and the derived predicates.
 
     `plain` derived predicates may stand without negation, `complete` ones anywhere.
     """

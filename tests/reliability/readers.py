@@ -55,7 +55,7 @@ CONFIG = replace(
 
 @dataclass(frozen=True)
 class Fault:
-    """What went wrong where only a clear error may come."""
+    """A reader's error or crash that is not a clear message for the user."""
 
     reader: str
     message: str
@@ -66,7 +66,7 @@ def judged(name: str, read: Callable[[], object], folder: Path) -> Fault | None:
     try:
         read()
     except (Exception, KeyboardInterrupt) as error:
-        code, message = cli._explained(error)
+        code, message = cli._explain(error)
         where = f"{type(error).__name__}: {message}"
         if code not in CLEAR:
             return Fault(name, f"exit code {code}, {where}")

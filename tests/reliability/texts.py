@@ -1,4 +1,4 @@
-"""What the fuzz starts from: small domains, problems, plans, sweep files and run records."""
+"""Texts that the fuzz starts from: small domains, problems, plans, sweep files and run records."""
 
 COURIER = """; parcels are carried along roads
 (define (domain courier)

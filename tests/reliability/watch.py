@@ -22,7 +22,7 @@ BATCH = 20_000
 
 @dataclass
 class Report:
-    """What came of many inputs."""
+    """Counts and faults of many inputs."""
 
     inputs: int = 0
     faults: list[dict] = field(default_factory=list)

@@ -63,7 +63,7 @@ def _options() -> argparse.Namespace:
 
 
 def _trapped_inputs(files: Path, options: argparse.Namespace, check) -> None:
-    """What the tests of the watching need: a crash or a hang at a known input, no reader at all."""
+    """Crash or hang at a known input, without any reader, for the tests of the watching."""
 
     def read(number: int) -> None:
         (files / "now").mkdir(parents=True, exist_ok=True)
@@ -78,7 +78,7 @@ def _trapped_inputs(files: Path, options: argparse.Namespace, check) -> None:
 
 
 class _Stamp:
-    """Where the worker is, for the parent to see."""
+    """The number of the worker's present input, for the parent to see."""
 
     def __init__(self, folder: Path) -> None:
         path = folder / "stamp"

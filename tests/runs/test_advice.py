@@ -1,4 +1,4 @@
-"""What is said of trainings that get nowhere, and that nothing is said of the others."""
+"""Trainings that get nowhere get advice, and the others none."""
 
 import re
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""What a run reads, and what it holds out if nobody says what to choose the policy by."""
+"""A run reads its inputs, and holds problems out if no validation problems are given."""
 
 from types import SimpleNamespace
 

@@ -29,13 +29,13 @@ def _quantity(
 Device = Annotated[
     DeviceName,
     arg(
-        help="Where the network runs; auto takes a GPU that the fused kernels run on, else the CPU."
+        help="Device of the network; auto takes a GPU that the fused kernels run on, else the CPU."
     ),
 ]
 Rounds = Optional[int]  # noqa: UP045 - tyro would ask typeguard about `int | None`, and load asyncio
 RunDevice = Annotated[
     Literal["cpu", "cuda"],
-    arg(help="Where the network runs. cuda needs PyTorch, and takes seconds to begin."),
+    arg(help="Device of the network. cuda needs PyTorch, and takes seconds to begin."),
 ]
 Duration = Annotated[float, _quantity("TIME", units.seconds, "s")]
 Memory = Annotated[float, _quantity("SIZE", units.mebibytes, "M")]

@@ -30,8 +30,8 @@ class Sweep:
     executor: Literal["processes", "submitit"] = "processes"
     """processes: run on this machine; submitit: submit jobs to SLURM and follow them."""
     submitit: tuple[str, ...] = ()
-    """What submitit is to ask of the cluster, as NAME=VALUE: timeout_min, cpus_per_task, mem_gb,
-    slurm_partition, slurm_account, ...; cluster=local runs the jobs on this machine."""
+    """Requests to the cluster, as NAME=VALUE: timeout_min, cpus_per_task, mem_gb, slurm_partition,
+    slurm_account, ...; cluster=local runs the jobs on this machine."""
     print_commands: FlagCreatePairsOff[bool] = False
     """Only print the commands, one line a run, for a cluster."""
 

@@ -88,7 +88,7 @@ class Learn:
                 threads=free_threads(),
                 device="auto",
             )
-            with self._publishing(settings.out / KEPT) as publish, terminal.live_line() as show:
+            with self._publish_at_end(settings.out / KEPT) as publish, terminal.live_line() as show:
 
                 def tell(news: "str | Progress") -> None:
                     publish()
@@ -100,7 +100,7 @@ class Learn:
         return summary.exit_code
 
     @contextmanager
-    def _publishing(self, kept: Path) -> Iterator[Callable[[], None]]:
+    def _publish_at_end(self, kept: Path) -> Iterator[Callable[[], None]]:
         """Yield a function that copies the policies that a training has kept since the last call.
 
         It is called at the end in any case.

@@ -36,7 +36,7 @@ log = logging.getLogger(__name__)
 
 
 class Visited(enum.Enum):
-    """What to do about states that have been visited before."""
+    """How execution treats states that have been visited before."""
 
     ALLOWED = enum.auto()
     """Take the best action. The execution ends at the first repeated state (paper, figures)."""
@@ -57,9 +57,9 @@ class Execution:
     noise: float = 0.0
     """Standard deviation of noise added to every Q-value; it is drawn in each step."""
     goal: Goal | None = None
-    """What to reach; None for the task's goal."""
+    """The goal to reach; None for the task's goal."""
     start: State | None = None
-    """Where to begin; None for the task's initial state."""
+    """The first state; None for the task's initial state."""
     state: State = field(init=False)
     visits: Counter[State] = field(init=False)
     actions: list[GroundAction] = field(default_factory=list)

@@ -41,7 +41,7 @@ def propositional_goal(state: State, goal: Goal) -> Goal | None:
 class LiftedGoals:
     """Ground(arg max |ĝ|) over the lifted subgoals of Algorithm 1 (paper, "Lifted HER").
 
-    Where the original goal holds it is its own largest grounding. Which of several groundings is
+    If the original goal holds, it is its own largest grounding. Which of several groundings is
     taken is drawn from `rng`.
     """
 
@@ -113,7 +113,7 @@ def into_dead_end(trajectory: Trajectory, relaxations: Relaxations) -> Trajector
     """An unsolved trajectory under its own goal, up to a few steps inside a dead end if it has one.
 
     Values in there fall with every bootstrap, as no goal follows, and so do those that lead there.
-    Where nothing is applicable the step inside is the dummy action, which stays.
+    If nothing is applicable, the step inside is the dummy action, which stays.
     """
     dead = first_dead_end(trajectory.states, trajectory.goal, relaxations)
     if dead is None:

@@ -23,7 +23,7 @@ Floats = npt.NDArray[np.floating[Any]]
 BLOCK = 2048
 """Rows that go through an MLP at once, so that its hidden layer takes little memory."""
 NORM_EPSILON = 1e-5
-"""What a layer norm adds to the variance; PyTorch has this number too."""
+"""Added to the variance by a layer norm; PyTorch has this number too."""
 
 
 def embed(weights: Floats, layout: Layout, batch: Batch, layers: int) -> Floats:

@@ -1,4 +1,4 @@
-"""What one attempt at one problem came to, the same record for policies and for LAMA.
+"""Records of one attempt at one problem, in one form for policies and for LAMA.
 
 No torch and no planner here: reports read these records.
 """

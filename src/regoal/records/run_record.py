@@ -124,7 +124,7 @@ def read_results(path: Path) -> list[PlanResult]:
 
 
 def kept_results(path: Path, inputs: Mapping[str, str]) -> list[PlanResult]:
-    """What a test that was stopped has left in its file of records, errors aside.
+    """Return the results that a stopped test has left in its file of records, without errors.
 
     `inputs` has, by the problem's name, what a result of this very test would depend on. Raises
     `UsageError` if a record is of another test, and as `read_results`.

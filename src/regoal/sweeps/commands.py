@@ -70,7 +70,7 @@ Step = Callable[[Sweep, RunSetting], list[str]]
 
 
 def steps_of(sweep: Sweep, setting: RunSetting) -> list[Step]:
-    """What makes one run, each step after the one before, whose policy it may depend on."""
+    """List the steps that make one run, in order; a step may need the policy of the one before."""
     is_tested = "test" in sweep.splits(setting.domain)
     return [training_arguments, testing_arguments] if is_tested else [training_arguments]
 
@@ -113,7 +113,7 @@ def _shell(program: Iterable[str], arguments: Iterable[str]) -> str:
 
 
 def done_record(sweep: Sweep, setting: RunSetting) -> JsonObject:
-    """What marks a run of this sweep as finished."""
+    """Make the record that marks a run of this sweep as finished."""
     record: JsonObject = {"finished": True, **asdict(setting)}
     record |= {"instances_seed": sweep.instances_seed}
     given = sweep.given.get(setting.domain)

@@ -29,7 +29,7 @@ STEM = "%"
 _SLICE = re.compile(r"(.+)\[(-?\d*):(-?\d*)(?::([1-9]\d*)?)?\]")
 
 Places = tuple[tuple[str, str], ...]
-"""Where problems are: pairs of the part that they make up, which may be empty, and a place."""
+"""Places of problems: pairs of the part that they make up, which may be empty, and a path."""
 
 
 @dataclass(frozen=True)
@@ -129,14 +129,14 @@ def find_problems(place: str) -> list[Path]:
         path = found[1]
         numbers = slice(*(int(number) if number else None for number in found.groups()[1:]))
     text = _expand(path)
-    files = problem_files(Path(text)) if os.path.exists(text) else _matching(text)
+    files = problem_files(Path(text)) if os.path.exists(text) else _list_matches(text)
     if not files[numbers]:
         many = f"its {len(files)} problems have none with these numbers" if files else "no problem"
         raise UsageError(f"{place} names no problems: {many}.")
     return files[numbers]
 
 
-def _matching(pattern: str) -> list[Path]:
+def _list_matches(pattern: str) -> list[Path]:
     found = [path for path in map(Path, glob.glob(pattern)) if is_problem_file(path)]
     return sorted(found, key=lambda path: natural_key(str(path)))
 

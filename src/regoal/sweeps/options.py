@@ -18,7 +18,7 @@ _NOT_LEARNING: dict[str, Collection[object]] = {
     "device": DEVICES,
 }
 _OPTIONS = frozenset(field.name for field in fields(TrainConfig)) | _NOT_LEARNING.keys()
-"""What may be overridden, less what the sweep sets itself."""
+"""The options that a sweep may override; the sweep sets the others itself."""
 TEST_OPTIONS: dict[str, tuple[type, Callable[[Any], float]]] = {
     "layers": (int, int),
     "max_steps": (int, int),

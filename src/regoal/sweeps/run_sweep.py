@@ -41,7 +41,7 @@ def run_sweep(
             for number, future in enumerate(as_completed(futures), start=1):
                 ended = future.result()
                 failures += [ended] if isinstance(ended, Failure) else []
-                left = _left(number, len(waiting), time.monotonic() - started)
+                left = _say_time_left(number, len(waiting), time.monotonic() - started)
                 tell(f"{number}/{len(waiting)} {ended}{left}")
         finally:
             pool.shutdown(wait=False, cancel_futures=True)
@@ -72,8 +72,8 @@ def prepare(
     return waiting
 
 
-def _left(ended: int, runs: int, seconds: float) -> str:
-    """About how long the other runs take if they are like those that have ended."""
+def _say_time_left(ended: int, runs: int, seconds: float) -> str:
+    """Say about how long the other runs take if they are like those that have ended."""
     if ended == runs:
         return ""
     return f", about {duration_text(seconds / ended * (runs - ended))} left"

@@ -73,7 +73,7 @@ class RunSetting:
 
     @property
     def name(self) -> str:
-        """Where the run lies below the sweep's folder."""
+        """The path of the run below the sweep's folder."""
         variant = f"{self.variant}/" if self.variant else ""
         return f"{variant}{self.domain}/{self.hindsight}/{self.seed}"
 

@@ -106,7 +106,7 @@ def _holder() -> dict[str, str]:
     """Who this process is: its machine, its number there, and the cluster job it is part of."""
     machine = ""
     with contextlib.suppress(OSError):
-        # Processes are numbered anew after each start of a machine, and in each container.
+        # Processes get new numbers after each start of a machine, and in each container.
         boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
         machine = f"{boot} {os.readlink('/proc/self/ns/pid')}"
     names = os.environ

@@ -59,7 +59,7 @@ Log = Callable[[LogLevel, str], None]
 
 
 class _Engine(Engine):  # type: ignore[misc]
-    """What both engines have in common: the problems that they read."""
+    """The part that both engines share: the problems that they read."""
 
     @staticmethod
     def supported_kind() -> ProblemKind:
@@ -146,7 +146,7 @@ STATUSES = {
     EXIT_USAGE: Status.UNSUPPORTED_PROBLEM,
     EXIT_INTERNAL: Status.INTERNAL_ERROR,
 }
-"""What an error means for a problem, by its exit code; a policy that does not fit is a usage."""
+"""The status for an error, by exit code; a policy that does not fit is a usage error."""
 
 
 WITHOUT_PLAN = {

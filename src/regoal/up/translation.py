@@ -105,7 +105,7 @@ def write_texts(problem: Problem, *, untyped: bool = False) -> tuple[str, str, P
     Takes and raises what `write_problem` does.
     """
     names = {problem.user_types[0]: "object"} if untyped else {}
-    with _explained(problem):
+    with _blame_problem(problem):
         writer = _make_writer(problem, names)
         return writer.get_domain(), writer.get_problem(), writer
 
@@ -131,7 +131,7 @@ def write_problems(
     common = _make_common_problem([problem for problems in plain for problem in problems])
     folder.mkdir(parents=True)
     domain = folder / "domain.pddl"
-    with _explained(common):
+    with _blame_problem(common):
         writer = _make_writer(common, {})
         write_text_atomically(domain, writer.get_domain())
     shared = dict(writer.otn_renamings)
@@ -140,14 +140,14 @@ def write_problems(
         paths = [folder / f"set{number}" / f"p{i:03}.pddl" for i in range(1, len(problems) + 1)]
         for path, problem in zip(paths, problems, strict=True):
             path.parent.mkdir(exist_ok=True)
-            with _explained(problem):
+            with _blame_problem(problem):
                 write_text_atomically(path, _make_writer(problem, shared).get_problem())
         files.append(tuple(paths))
     return domain, files
 
 
 @contextmanager
-def _explained(problem: Problem) -> Iterator[None]:
+def _blame_problem(problem: Problem) -> Iterator[None]:
     """Turn any failure of the library's writer into an `UnsupportedPddlError`."""
     try:
         yield

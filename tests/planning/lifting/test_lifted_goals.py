@@ -62,7 +62,7 @@ def subgoals(goal):
 
 
 def least_renaming(literals, types_of, constants):
-    """The same for subgoals that differ only in the names of objects that are not constants."""
+    """Return a form that subgoals share if they differ only in names, constants aside."""
     names = sorted({o for atom, _ in literals for o in atom.objects} - constants)
     forms = []
     for order in itertools.permutations(range(len(names))):

@@ -73,7 +73,7 @@ class GoalLifter:
         """
         shuffle = _shuffle(rng)
         state = self._reader.parts_of(atoms)
-        packing = self._packing(state.counts)
+        packing = self._find_packing(state.counts)
         literals = [x for x in nullary_literals(self.goal) if (x[0] in atoms) == x[1]]
         if not packing.proven:
             own = largest_that_holds(self.goal, atoms)
@@ -94,7 +94,7 @@ class GoalLifter:
         literals += state.ground(placements, shuffle)
         return Goal.of_literals(literals) if literals else None
 
-    def _packing(self, state: PartCounts) -> Packing:
+    def _find_packing(self, state: PartCounts) -> Packing:
         """The largest packing, always the same; if unproven, perhaps a greedy one."""
         known = self._largest.get(state)
         if known is None:

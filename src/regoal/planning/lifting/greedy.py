@@ -92,13 +92,13 @@ def _grow(
     """The literals that became true, starting with `literal`, and their binding."""
     value: Binding = {}
     true: list[VertexLiteral] = []
-    gained = _gained(component, part, literal, value, extended)
+    gained = _compute_gain(component, part, literal, value, extended)
     while gained:
         true += gained
         value, gained = extended, []
         for candidate in _frontier(component, value):
             for new in _extensions(component, part, candidate, value):
-                found = _gained(component, part, candidate, value, new)
+                found = _compute_gain(component, part, candidate, value, new)
                 if len(found) > len(gained):
                     gained, extended = found, new
                 budget.left -= 1
@@ -138,7 +138,7 @@ def _extensions(
             yield new
 
 
-def _gained(
+def _compute_gain(
     component: CanonicalForm,
     part: CanonicalForm,
     literal: VertexLiteral,

@@ -85,7 +85,7 @@ def lifted_goals(
             key = tuple(sorted(parts, key=_size_first))
             if key not in seen:
                 seen.add(key)
-                yield _joined(key)
+                yield _join(key)
 
 
 def _size_first(part: Structure) -> tuple[int, Structure]:
@@ -111,8 +111,8 @@ def _combinations(
                     yield chosen + others
 
 
-def _joined(parts: Iterable[Structure]) -> LiftedGoal:
-    """The lifted goal with these parts side by side."""
+def _join(parts: Iterable[Structure]) -> LiftedGoal:
+    """Return the lifted goal with these parts side by side."""
     literals: list[LiftedLiteral] = []
     types: list[tuple[str, ...]] = []
     for part in parts:

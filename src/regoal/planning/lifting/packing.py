@@ -94,7 +94,7 @@ class PackingSearch:
                 break
             node = self.stack.pop()
             if node.size > self.best.size:
-                self.best = Packing(_unrolled(node.path), node.size, False)
+                self.best = Packing(_unroll(node.path), node.size, False)
             if node.component < len(self.components) and self._is_promising(node):
                 children = self._children(node)
                 if self.shuffle is not None:
@@ -102,11 +102,11 @@ class PackingSearch:
                 self.stack.extend(reversed(children))
         return self.best._replace(proven=self.best.size >= self.limit or self.complete)
 
-    def _needed(self) -> int:
+    def _count_needed(self) -> int:
         return self.best.size + 1 if self.size is None else self.size
 
     def _is_promising(self, node: _Node) -> bool:
-        if node.size + self._bound(node) < self._needed():
+        if node.size + self._bound(node) < self._count_needed():
             return False
         key = node[:4]
         if self._explored.get(key, -1) >= node.size:
@@ -148,12 +148,12 @@ class PackingSearch:
             placements = self._placements(node, patterns[index], self._all_placements)
             if placements:
                 here = node._replace(pattern=index)
-                children = [*self._repeated(here, placements)]
+                children = [*self._repeat(here, placements)]
                 children += [self._after(here, placement) for placement in placements]
                 if index + 1 < len(patterns):
                     return [*children, node._replace(pattern=index + 1)]
-                return [*children, self._skipping(node)]
-        return [self._skipping(node)]
+                return [*children, self._skip(node)]
+        return [self._skip(node)]
 
     def _all_placements(self, pattern: CanonicalForm, part: CanonicalForm) -> Placements:
         return all_placements(pattern, part, self.connected)
@@ -183,7 +183,7 @@ class PackingSearch:
         children: list[_Node] = []
         for pattern in patterns[node.pattern :]:
             size = node.size + pattern.size
-            if size < self._needed() or (children and size < children[0].size):
+            if size < self._count_needed() or (children and size < children[0].size):
                 break
             found = self._placements(node, pattern, first_placement)
             children += [self._after(node, placement) for placement in found]
@@ -191,7 +191,7 @@ class PackingSearch:
                 break
         return children
 
-    def _repeated(self, node: _Node, placements: list[Placement]) -> Iterator[_Node]:
+    def _repeat(self, node: _Node, placements: list[Placement]) -> Iterator[_Node]:
         """Short cuts: a placement that uses up its part, made as often as possible at once."""
         counts = dict(node.parts)
         for placement in placements:
@@ -211,16 +211,16 @@ class PackingSearch:
             size=node.size + times * placement.pattern.size,
             path=path,
         )
-        return after if after.copies else self._skipping(after)
+        return after if after.copies else self._skip(after)
 
-    def _skipping(self, node: _Node) -> _Node:
+    def _skip(self, node: _Node) -> _Node:
         """Go on to the next component; copies that are left over stay out of the goal."""
         index = node.component + 1
         copies = self.components[index].copies if index < len(self.components) else 0
         return node._replace(component=index, copies=copies, pattern=0)
 
 
-def _unrolled(path: _Path) -> tuple[Placement, ...]:
+def _unroll(path: _Path) -> tuple[Placement, ...]:
     placements = []
     while path is not None:
         placement, path = path

@@ -53,7 +53,7 @@ def components(
     are joined to nothing and are left out: see `nullary_literals`.
     """
     wholes = Counter(
-        _lifted(part, types_of, constants)
+        _lift(part, types_of, constants)
         for part in connected_literals(goal.literals())
         if part[0][0].objects
     )
@@ -93,12 +93,12 @@ def largest_that_holds(goal: Goal, atoms: frozenset[Atom]) -> Goal:
     return Goal.of_literals(chosen)
 
 
-def _lifted(
+def _lift(
     literals: Sequence[GroundLiteral],
     types_of: Mapping[str, tuple[str, ...]],
     constants: frozenset[str],
 ) -> CanonicalForm:
-    """The canonical form of ground literals: objects become vertices, constants keep names."""
+    """Return the canonical form of ground literals: objects become vertices, constants keep names."""
     names = sorted({name for atom, _ in literals for name in atom.objects})
     number = {name: i for i, name in enumerate(names)}
     labels = tuple(

@@ -52,7 +52,7 @@ class Placements(NamedTuple):
 
 def counted(forms: Iterable[CanonicalForm]) -> PartCounts:
     """The multiset of these forms."""
-    return _sorted(Counter(forms))
+    return _sort(Counter(forms))
 
 
 def exchanged(
@@ -63,10 +63,10 @@ def exchanged(
     counts[taken] -= times
     for form in added:
         counts[form] = counts.get(form, 0) + 1
-    return _sorted(counts)
+    return _sort(counts)
 
 
-def _sorted(counts: Mapping[CanonicalForm, int]) -> PartCounts:
+def _sort(counts: Mapping[CanonicalForm, int]) -> PartCounts:
     left = (entry for entry in counts.items() if entry[1])
     return tuple(sorted(left, key=lambda entry: entry[0].key))
 

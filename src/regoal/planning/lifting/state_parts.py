@@ -88,7 +88,7 @@ class StateParts:
         """
         pool: dict[CanonicalForm, list[tuple[str, ...]]] = defaultdict(list)
         for form, objects in reversed(self._parts):
-            mixed = objects if shuffle is None else _twins_swapped(form, objects, shuffle)
+            mixed = objects if shuffle is None else _swap_twins(form, objects, shuffle)
             pool[form].append(mixed)
         literals = []
         for i, (pattern, form, embedding, rest) in enumerate(placements):
@@ -106,7 +106,7 @@ class StateParts:
         return literals
 
 
-def _twins_swapped(
+def _swap_twins(
     form: CanonicalForm, objects: tuple[str, ...], shuffle: random.Random
 ) -> tuple[str, ...]:
     alike: dict[int, list[int]] = defaultdict(list)

@@ -62,7 +62,7 @@ class GroundStep:
     watched: frozenset[str]
     """Predicates that further conditions depend on, which are too large or derived."""
     effects: tuple[tuple[Condition, int, bool], ...]
-    """What is set to what, and when; atoms that are set to false come first."""
+    """Condition, atom and new value of each change; atoms that are set to false come first."""
     conditional: bool
     """Whether some effect depends on the state."""
     reads: frozenset[int]

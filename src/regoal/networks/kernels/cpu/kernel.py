@@ -89,7 +89,7 @@ class _Graph(ctypes.Structure):
 
 
 class Activations(ctypes.Structure):
-    """Where the kernel keeps what its backward pass needs, as rgnn_kernel.c describes it."""
+    """Arrays that the kernel's backward pass needs, as rgnn_kernel.c describes them."""
 
     _fields_ = tuple(
         (name, ctypes.c_void_p)
