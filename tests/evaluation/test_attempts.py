@@ -5,8 +5,8 @@ import itertools
 import pytest
 import torch
 
+import regoal.evaluation.batching
 import regoal.evaluation.commitment
-import regoal.evaluation.execution
 from regoal.evaluation.attempts import Means
 from regoal.evaluation.commitment import Commitment
 from regoal.networks.encoder import Encoder
@@ -72,7 +72,7 @@ class Nearest:
 @pytest.fixture
 def nearest(monkeypatch):
     # Inputs have a third part here, which estimates of memory do not need.
-    monkeypatch.setattr(regoal.evaluation.execution.Memory, "estimate", lambda self, x: 1)
+    monkeypatch.setattr(regoal.evaluation.batching.Memory, "estimate", lambda self, x: 1)
 
     def build(task):
         return Nearest(Encoder(relations_of(schema_of(task.domain))))

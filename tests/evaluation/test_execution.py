@@ -18,7 +18,8 @@ import regoal.domains
 import regoal.evaluation.inputs
 from regoal.domains import childsnack, gripper
 from regoal.errors import TooWideError, lacks_memory
-from regoal.evaluation.execution import BYTES_A_NUMBER, Execution, Memory, Visited, execute
+from regoal.evaluation.batching import BYTES_A_NUMBER, Memory
+from regoal.evaluation.execution import Execution, Visited, execute
 from regoal.networks.encoder import Encoder
 from regoal.networks.parameters import Layout
 from regoal.networks.relations import relations_of

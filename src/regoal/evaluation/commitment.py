@@ -15,13 +15,8 @@ from collections.abc import Callable, Set
 from dataclasses import dataclass, field
 
 from regoal.errors import RegoalError, TooWideError, lacks_memory
-from regoal.evaluation.execution import (
-    BATCH_BYTES,
-    Execution,
-    Memory,
-    Visited,
-    compute_q_values,
-)
+from regoal.evaluation.batching import BATCH_BYTES, Memory, compute_q_values
+from regoal.evaluation.execution import Execution, Visited
 from regoal.evaluation.inputs import Inputs, Situation
 from regoal.networks.encoder import Encoder
 from regoal.networks.q_function import RatesActions

@@ -8,13 +8,13 @@ from collections.abc import Iterator
 from functools import cached_property
 from heapq import merge
 from itertools import groupby
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from regoal.networks.batch import Input
 from regoal.networks.encoder import Encoder
+from regoal.networks.q_function import QValues
 from regoal.planning.actions import DUMMY_ACTION, GroundAction
 from regoal.planning.goals import Goal
 from regoal.planning.pddl.conjunctions import is_plain
@@ -23,9 +23,6 @@ from regoal.planning.task import State, Task
 
 LEAST_DROPPED = 0.1
 """Objects are left out of the input only if they are at least this share of all objects."""
-
-QValues = npt.NDArray[np.floating[Any]]
-"""[actions] the Q-values of one input's actions."""
 
 
 class StateInput(NamedTuple):

@@ -23,10 +23,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from regoal.errors import RegoalError, TooWideError, lacks_memory
-from regoal.evaluation.execution import BATCH_BYTES, Memory, compute_q_values
-from regoal.evaluation.inputs import Inputs, QValues, Situation
+from regoal.evaluation.batching import BATCH_BYTES, Memory, compute_q_values
+from regoal.evaluation.inputs import Inputs, Situation
 from regoal.networks.encoder import Encoder
-from regoal.networks.q_function import RatesActions
+from regoal.networks.q_function import QValues, RatesActions
 from regoal.planning.actions import GroundAction
 from regoal.planning.relaxation import Relaxation
 from regoal.planning.task import State, Task

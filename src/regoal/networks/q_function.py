@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -13,6 +13,9 @@ from regoal.networks.batch import Batch
 from regoal.networks.inference import Floats, embed, read_q_values
 from regoal.networks.parameters import Layout
 from regoal.networks.relations import Relation
+
+QValues = npt.NDArray[np.floating[Any]]
+"""[actions] the Q-values of one input's actions."""
 
 
 class RatesActions(Protocol):

@@ -98,7 +98,7 @@ def _lift(
     types_of: Mapping[str, tuple[str, ...]],
     constants: frozenset[str],
 ) -> CanonicalForm:
-    """Return the canonical form of ground literals: objects become vertices, constants keep names."""
+    """Return the canonical form of literals: objects become vertices, constants keep names."""
     names = sorted({name for atom, _ in literals for name in atom.objects})
     number = {name: i for i, name in enumerate(names)}
     labels = tuple(
