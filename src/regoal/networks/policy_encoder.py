@@ -2,9 +2,9 @@
 
 from regoal.networks.encoder import Encoder
 from regoal.networks.policy_file import Policy
+from regoal.planning.domain import Domain
 from regoal.planning.matching.library_schema import schema_of
 from regoal.planning.matching.schema import match
-from regoal.planning.task import Domain
 
 
 def policy_encoder(
