@@ -149,7 +149,7 @@ def _evaluate_problems(
         name = names[task]
         result = _make_result(task, ended, name, inputs[name], policy, settings)
         if result.outcome is Outcome.INVALID_PLAN:
-            report(_make_rejection(task, ended.actions))
+            report(make_rejection(task, ended.actions))
         yield result
 
 
@@ -337,7 +337,7 @@ def _make_planless_result(
     )
 
 
-def _make_rejection(task: Task, actions: Sequence[GroundAction]) -> RegoalError:
+def make_rejection(task: Task, actions: Sequence[GroundAction]) -> RegoalError:
     """Say why a plan that the policy found is not valid, which is a fault of regoal."""
     reason = validate_plan(task, actions).reason
     return RegoalError(

@@ -3,6 +3,7 @@
 import hashlib
 import math
 import time
+from collections.abc import Generator
 from dataclasses import asdict, dataclass, field, replace
 
 import torch
@@ -50,14 +51,18 @@ class Run:
         self.advice: dict[str, str] = {}
         """Advice given so far, by its subject; each is said once."""
 
-    def go(self, interrupt: Interrupt) -> RunSummary:
-        """Train to the end, or to an interrupt."""
+    def go(self, interrupt: Interrupt) -> Generator[Progress, None, RunSummary]:
+        """Train to the end, or to an interrupt; yield the progress after each episode.
+
+        A validation after an episode is done before its progress is yielded.
+        """
         self.started = time.monotonic() - self.standing.elapsed_s
         episodes = train(
             *self.training,
             first_episode=self.standing.episode,
             stop=lambda: bool(interrupt) or (self.first and self.budget_is_spent()),
         )
+        yielded = self.standing.episode
         while True:
             ended, signum = self.agree(self.ending(), interrupt.signum)
             if signum is None and self.validation_is_due(ended):
@@ -67,6 +72,9 @@ class Run:
             if signum is not None:
                 self.save()
                 ended = "interrupted"
+            if self.standing.episode > yielded:
+                yielded = self.standing.episode
+                yield self.progress(self.episodes[-1])
             if ended:
                 return self.summary(ended, signum)
             self.training.learner.calm = calm(self.config, self.standing.complete)

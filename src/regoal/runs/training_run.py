@@ -5,11 +5,12 @@ Nothing but the budget depends on the clock, so that one seed gives one policy.
 
 import contextlib
 import logging
+from collections.abc import Generator, Iterator
 from functools import partial
 
 import torch
 
-from regoal.distributed.collectives import Workers
+from regoal.distributed.collectives import ALONE, Workers
 from regoal.distributed.launch import together
 from regoal.learning.checkpoint import Checkpoint, read_checkpoint
 from regoal.learning.learner import Learner
@@ -29,7 +30,7 @@ from regoal.runs.news import Progress, RunSummary, Tell
 from regoal.runs.run_in_progress import Run
 from regoal.runs.settings import RunSettings
 from regoal.runs.validation import Standing
-from regoal.system.signals import interrupts
+from regoal.system.signals import Interrupt, interrupts
 from regoal.system.threads import process_group
 
 
@@ -40,16 +41,41 @@ def run_training(settings: RunSettings, tell: Tell) -> RunSummary:
     `UnsupportedPddlError` for PDDL, and `RegoalError` if the loss is no longer finite, the
     disk is full or a worker is lost; what was saved before stays.
     """
+    first = process_group().rank == 0
+    inputs = _check(settings, tell, first=first)
+    with together(settings.workers, partial(_work, settings)) as workers:
+        return _train(settings, inputs, tell if first else _silent, workers)
+
+
+def iterate_training(settings: RunSettings, tell: Tell) -> Generator[Progress, None, RunSummary]:
+    """Train as `run_training` does, but only while the progress of the episodes is asked for.
+
+    Settings and files are checked at once; the run folder is taken at the first `next`. Closing the
+    generator after an episode saves a checkpoint. Signals act as usual. There is one worker only.
+    """
+    return _iterate(settings, _check(settings, tell, first=True), tell)
+
+
+def _iterate(
+    settings: RunSettings, inputs: Inputs, tell: Tell
+) -> Generator[Progress, None, RunSummary]:
+    with _opened(settings, inputs, tell, ALONE) as run:
+        try:
+            return (yield from run.go(Interrupt()))
+        except GeneratorExit:
+            run.save()
+            raise
+
+
+def _check(settings: RunSettings, tell: Tell, *, first: bool) -> Inputs:
+    """Check everything before the training begins, and read its inputs."""
     settings.check()
     _device(settings)
-    first = process_group().rank == 0
     if first:
         check_folder(settings.out, resume=settings.resume)
     else:
         _warn_no_more()
-    inputs = _read(settings, tell if first else _silent)
-    with together(settings.workers, partial(_work, settings)) as workers:
-        return _train(settings, inputs, tell if first else _silent, workers)
+    return _read(settings, tell if first else _silent)
 
 
 def _work(settings: RunSettings, workers: Workers) -> None:
@@ -72,16 +98,27 @@ def _read(settings: RunSettings, tell: Tell) -> Inputs:
 
 
 def _train(settings: RunSettings, inputs: Inputs, tell: Tell, workers: Workers) -> RunSummary:
-    """Only the first worker sees the run folder."""
+    """Train to the end or to a signal."""
+    with _opened(settings, inputs, tell, workers) as run, interrupts(tell) as interrupt:
+        steps = run.go(interrupt)
+        while True:
+            try:
+                next(steps)
+            except StopIteration as end:
+                summary: RunSummary = end.value
+                return summary
+
+
+@contextlib.contextmanager
+def _opened(settings: RunSettings, inputs: Inputs, tell: Tell, workers: Workers) -> Iterator[Run]:
+    """Prepare the run; only the first worker sees the run folder, which it locks meanwhile."""
     cpu_kernel.use_threads(settings.threads)
     with contextlib.ExitStack() as folder:
         if workers.rank == 0:
             folder.enter_context(locked(settings.out))
             folder.enter_context(explained_disk_errors(settings.out))
             check_folder(settings.out, resume=settings.resume)  # nobody else writes now
-        run = _prepare(settings, inputs, tell, workers)
-        with interrupts(tell) as interrupt:
-            return run.go(interrupt)
+        yield _prepare(settings, inputs, tell, workers)
 
 
 def _device(settings: RunSettings) -> torch.device:
