@@ -114,8 +114,6 @@ def keep_few(problems):
 
 def test_the_example_of_the_api_runs(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    cli.run(["generate", "gripper", "--split", "test", "--out", "problems/test"])
-    capsys.readouterr()
     [example] = python_blocks(DOCS / "reference" / "api.md")
     exec(example, {})
     assert f"prints `{capsys.readouterr().out.strip()}`" in text(DOCS / "reference" / "api.md")

@@ -87,7 +87,7 @@ def test_only_the_dummy_is_applicable_in_a_dead_end(make):
     assert info["action_mask"].nonzero()[0].tolist() == [env.action_space.n - 1]
     after, _, terminated, truncated, _ = env.step(env.action_space.n - 1)
     assert (after == observation).all()
-    assert not (terminated or truncated)
+    assert (terminated, truncated) == (False, False)
 
 
 def test_masked_random_walks_take_every_action_that_they_choose(make):

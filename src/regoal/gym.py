@@ -1,7 +1,7 @@
 """A PDDL task as an environment of Gymnasium, with a mask of actions; needs `regoal[gym]`."""
 
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -29,8 +29,8 @@ class PddlEnv(gymnasium.Env[Bits, np.int64]):
 
     A number means one ground action, or one bit of the observation one atom, in all episodes and
     processes. `ground_actions` and `atoms` say which, in alphabetical order. They hold everything
-    that the delete relaxation reaches. The last action is a dummy: as in the paper, it is applicable
-    if and only if nothing else is, and changes nothing.
+    that the delete relaxation reaches. The last action is a dummy: as in the paper, it is
+    applicable if and only if nothing else is, and changes nothing.
 
     - Observation: `MultiBinary`, 1 for each atom that holds. The goal is that of the problem and is
       not in it.
@@ -53,7 +53,7 @@ class PddlEnv(gymnasium.Env[Bits, np.int64]):
     ['(move rooma roomb)', '(pick ball1 rooma left)', '(pick ball1 rooma right)']
     """
 
-    metadata = {"render_modes": ["ansi"], "render_fps": 4}
+    metadata: ClassVar[dict[str, Any]] = {"render_modes": ["ansi"], "render_fps": 4}
 
     def __init__(
         self,

@@ -43,7 +43,7 @@ def test_two_balls_are_carried_at_once(task):
 def test_without_a_plan_the_reason_is_given(task):
     found = regoal.load_policy("gripper").plan(task, max_steps=2, search=False)
     assert found.actions is None
-    assert "step limit" in found.reason
+    assert "step" in found.reason
 
 
 def test_q_values_are_those_that_execution_follows(task):
@@ -90,7 +90,7 @@ def test_one_policy_runs_on_many_tasks(folder):
 
 
 def test_a_policy_for_another_domain_is_refused(task):
-    with pytest.raises(UsageError, match="trained on another domain|does not fit|domain"):
+    with pytest.raises(UsageError, match="another domain"):
         regoal.load_policy("blocks").plan(task)
 
 

@@ -42,10 +42,11 @@ def train(
     """Learn a policy from small problems; yield the progress after each episode.
 
     `problems` is a folder or a list of files. So is `validation`: larger problems, which choose the
-    best policy; without it the largest of `problems` are held out. `out` is the run folder. It always holds the best policy so
-    far, which `load_policy(out)` loads. So you may leave the loop at any time; `resume` goes on
-    from there. The training also ends by itself, at the latest after `budget_s` seconds, in which
-    the body of your loop counts. `tell` is called with each message of `regoal train`.
+    best policy; without it the largest of `problems` are held out. `out` is the run folder. It has
+    the best policy so far, which `load_policy(out)` loads. So you may leave the loop at any time;
+    `resume` goes on from there. The training also ends by itself, at the latest after `budget_s`
+    seconds, in which the body of your loop counts. `tell` is called with each message of
+    `regoal train`.
 
     Raises `UsageError` for settings, files or a folder that will not do, `PddlError` and
     `UnsupportedPddlError` for PDDL, all before the first episode; later `RegoalError` if the loss

@@ -5,7 +5,6 @@ import platform
 import subprocess
 from pathlib import Path
 
-import regoal
 from regoal.records.json_lines import JsonObject
 
 PACKAGES = ("regoal", "torch", "pymimir", "numpy")
@@ -39,7 +38,7 @@ def package_version(package: str = "regoal") -> str | None:
 
 def _commit() -> str | None:
     """The commit that this package runs from, None if it is no checkout."""
-    return commit_of(Path(regoal.__file__).parent)
+    return commit_of(Path(__file__).parent.parent)
 
 
 def commit_of(source: Path) -> str | None:
