@@ -63,9 +63,9 @@ def test_the_best_q_value_is_minus_the_steps_to_go(task):
 
 def test_q_values_depend_on_the_goal(task):
     policy = regoal.load_policy("gripper")
-    [one, _] = sorted(task.goal.atoms)
+    one, _ = sorted(task.goal.atoms)
     nearer = policy.q_values(task.initial_state, Goal.of([one]))
-    assert max(nearer.values()) == pytest.approx(-3, abs=0.5)
+    assert max(nearer.values()) > max(policy.q_values(task.initial_state, task.goal).values()) + 1
 
 
 def test_no_action_has_no_q_value(ways, tmp_path):
