@@ -42,15 +42,16 @@ class PddlEnv(gymnasium.Env[Bits, np.int64]):
     Raises `PddlError` and `UnsupportedPddlError` as `regoal.load_task` does. Raises `UsageError` if
     the horizon is below 1, the goal holds initially, or the task has too many ground actions.
 
-    >>> import regoal, tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     problem, *others = regoal.generate("gripper", folder)
-    ...     env = PddlEnv(f"{folder}/domain.pddl", problem, horizon=50)
-    >>> observation, info = env.reset(seed=0)
-    >>> env.observation_space, env.action_space
-    (MultiBinary(8), Discrete(11))
-    >>> [str(env.ground_actions[i]) for i in info["action_mask"].nonzero()[0]]
-    ['(move rooma roomb)', '(pick ball1 rooma left)', '(pick ball1 rooma right)']
+    Examples:
+        >>> import regoal, tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     problem, *others = regoal.generate("gripper", folder)
+        ...     env = PddlEnv(f"{folder}/domain.pddl", problem, horizon=50)
+        >>> observation, info = env.reset(seed=0)
+        >>> env.observation_space, env.action_space
+        (MultiBinary(8), Discrete(11))
+        >>> [str(env.ground_actions[i]) for i in info["action_mask"].nonzero()[0]]
+        ['(move rooma roomb)', '(pick ball1 rooma left)', '(pick ball1 rooma right)']
     """
 
     metadata: ClassVar[dict[str, Any]] = {"render_modes": ["ansi"], "render_fps": 4}

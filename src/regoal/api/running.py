@@ -54,13 +54,14 @@ class RunnablePolicy:
         Raises `UsageError` if the policy is for another domain, `TooWideError` if a state has too
         many actions, `PddlError` if a cost is missing, and `RegoalError` if the plan is not valid.
 
-        >>> import regoal, tempfile
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     problem, *others = regoal.generate("gripper", folder, split="train")
-        ...     task = regoal.load_task(f"{folder}/domain.pddl", problem)
-        >>> found = regoal.load_policy("gripper").plan(task)
-        >>> [str(action) for action in found.actions][-1]
-        '(drop ball1 roomb left)'
+        Examples:
+            >>> import regoal, tempfile
+            >>> with tempfile.TemporaryDirectory() as folder:
+            ...     problem, *others = regoal.generate("gripper", folder, split="train")
+            ...     task = regoal.load_task(f"{folder}/domain.pddl", problem)
+            >>> found = regoal.load_policy("gripper").plan(task)
+            >>> [str(action) for action in found.actions][-1]
+            '(drop ball1 roomb left)'
         """
         settings = TestSettings(
             layers=self.policy.layers,
@@ -83,14 +84,15 @@ class RunnablePolicy:
         The result is empty if no action is applicable. `goal` may be any goal over the task's
         atoms, e.g. `task.goal`. Raises `UsageError` and `TooWideError` as `plan` does.
 
-        >>> import regoal, tempfile
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     problem, *others = regoal.generate("gripper", folder, split="train")
-        ...     task = regoal.load_task(f"{folder}/domain.pddl", problem)
-        >>> policy = regoal.load_policy("gripper")
-        >>> rated = policy.q_values(task.initial_state, task.goal)
-        >>> str(max(rated, key=rated.get))
-        '(pick ball1 rooma left)'
+        Examples:
+            >>> import regoal, tempfile
+            >>> with tempfile.TemporaryDirectory() as folder:
+            ...     problem, *others = regoal.generate("gripper", folder, split="train")
+            ...     task = regoal.load_task(f"{folder}/domain.pddl", problem)
+            >>> policy = regoal.load_policy("gripper")
+            >>> rated = policy.q_values(task.initial_state, task.goal)
+            >>> str(max(rated, key=rated.get))
+            '(pick ball1 rooma left)'
         """
         encoder = self._encode(state.task)
         encoded = encoder.state(state)
@@ -117,15 +119,16 @@ def load_task(domain: str | Path, problem: str | Path) -> Task:
     and their successors. Raises `UsageError` if a file cannot be read, and `PddlError` or
     `UnsupportedPddlError`, with the line, if its content is wrong.
 
-    >>> import regoal, tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     problem, *others = regoal.generate("gripper", folder, split="train")
-    ...     task = regoal.load_task(f"{folder}/domain.pddl", problem)
-    >>> str(task.goal)
-    '(and (at ball1 roomb))'
-    >>> state = task.initial_state
-    >>> [str(action) for action in task.applicable_actions(state)][:2]
-    ['(move rooma roomb)', '(pick ball1 rooma left)']
+    Examples:
+        >>> import regoal, tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     problem, *others = regoal.generate("gripper", folder, split="train")
+        ...     task = regoal.load_task(f"{folder}/domain.pddl", problem)
+        >>> str(task.goal)
+        '(and (at ball1 roomb))'
+        >>> state = task.initial_state
+        >>> [str(action) for action in task.applicable_actions(state)][:2]
+        ['(move rooma roomb)', '(pick ball1 rooma left)']
     """
     return read_task(load_domain(Path(domain)), Path(problem))
 
@@ -138,10 +141,11 @@ def load_policy(policy: str | Path, *, device: str = "cpu") -> RunnablePolicy:
     `cpu` or `cuda`; only the latter loads PyTorch. Raises `UsageError` if there is no such policy
     or its file is damaged.
 
-    >>> import regoal
-    >>> policy = regoal.load_policy("gripper")
-    >>> policy.policy.layers
-    30
+    Examples:
+        >>> import regoal
+        >>> policy = regoal.load_policy("gripper")
+        >>> policy.policy.layers
+        30
     """
     return RunnablePolicy(evaluation.load(str(policy), threads=free_threads(), device=device))
 
@@ -166,12 +170,13 @@ def evaluate(
 
     Raises `UsageError` if there is no problem or domain, or if the policy is for another domain.
 
-    >>> import regoal, tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     problem, *others = regoal.generate("gripper", folder, split="train")
-    ...     results = list(regoal.evaluate(regoal.load_policy("gripper"), problem))
-    >>> [(result.problem, result.outcome.key, result.plan_length) for result in results]
-    [('p001', 'solved', 3)]
+    Examples:
+        >>> import regoal, tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     problem, *others = regoal.generate("gripper", folder, split="train")
+        ...     results = list(regoal.evaluate(regoal.load_policy("gripper"), problem))
+        >>> [(result.problem, result.outcome.key, result.plan_length) for result in results]
+        [('p001', 'solved', 3)]
     """
     files = with_domains(
         problem_files(as_paths(problems)), None if domain is None else Path(domain)

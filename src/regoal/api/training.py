@@ -19,11 +19,12 @@ def generate(domain: str, out: str | Path, *, split: str = "train", seed: int = 
     Equal seeds give equal files. Raises `UsageError` if the domain or split is unknown, or if the
     folder holds other PDDL files.
 
-    >>> import regoal, tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     problems = regoal.generate("gripper", folder, split="validation")
-    >>> len(problems), problems[0].name
-    (10, 'p001.pddl')
+    Examples:
+        >>> import regoal, tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     problems = regoal.generate("gripper", folder, split="validation")
+        >>> len(problems), problems[0].name
+        (10, 'p001.pddl')
     """
     return write_split(domain, split, Path(out), seed)
 
@@ -52,15 +53,16 @@ def train(
     `UnsupportedPddlError` for PDDL, all before the first episode; later `RegoalError` if the loss
     is no longer finite. Needs PyTorch, the extra `regoal[train]`.
 
-    >>> import regoal, tempfile
-    >>> from regoal.config import TrainConfig
-    >>> config = TrainConfig(episodes=3, layers=2, updates=1, embedding_size=4, validation_steps=3)
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     problems = regoal.generate("gripper", f"{folder}/problems")
-    ...     domain = problems[0].with_name("domain.pddl")
-    ...     training = regoal.train(domain, problems[:2], out=f"{folder}/run", config=config)
-    ...     [progress.episode for progress in training]
-    [1, 2, 3]
+    Examples:
+        >>> import regoal, tempfile
+        >>> from regoal.config import TrainConfig
+        >>> config = TrainConfig(episodes=3, layers=2, updates=1, validation_steps=3)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     problems = regoal.generate("gripper", f"{folder}/problems")
+        ...     domain = problems[0].with_name("domain.pddl")
+        ...     training = regoal.train(domain, problems[:2], out=f"{folder}/run", config=config)
+        ...     [progress.episode for progress in training]
+        [1, 2, 3]
     """
     # `import regoal` and `generate` need no PyTorch.
     from regoal.runs.settings import RunSettings
