@@ -1,7 +1,7 @@
 """A PDDL task as an environment of Gymnasium, with a mask of actions; needs `regoal[gym]`."""
 
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -54,7 +54,7 @@ class PddlEnv(gymnasium.Env[Bits, np.int64]):
         ['(move rooma roomb)', '(pick ball1 rooma left)', '(pick ball1 rooma right)']
     """
 
-    metadata: ClassVar[dict[str, Any]] = {"render_modes": ["ansi"], "render_fps": 4}
+    metadata: dict[str, Any] = {"render_modes": ["ansi"], "render_fps": 4}  # noqa: RUF012 - as Gymnasium declares it
 
     def __init__(
         self,
