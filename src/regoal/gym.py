@@ -15,8 +15,9 @@ except ModuleNotFoundError as error:
 
 from regoal.errors import UsageError
 from regoal.planning.actions import DUMMY_ACTION, GroundAction
+from regoal.planning.load import load_domain, load_task
 from regoal.planning.reachable import list_reachable
-from regoal.planning.task import State, load_domain, load_task
+from regoal.planning.task import State
 
 Bits = npt.NDArray[np.int8]
 """Zeros and ones."""

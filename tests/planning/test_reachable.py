@@ -7,8 +7,8 @@ from planning.relaxation_domains import domains, problems
 from regoal.errors import UsageError
 from regoal.planning.actions import DUMMY_ACTION
 from regoal.planning.datalog import grounding
+from regoal.planning.load import load_domain, load_task
 from regoal.planning.reachable import list_reachable
-from regoal.planning.task import load_domain, load_task
 
 
 def explore(task, most=500):

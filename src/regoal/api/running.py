@@ -12,14 +12,16 @@ from regoal.api.arguments import Problems, as_paths
 from regoal.evaluation import evaluate as evaluation
 from regoal.evaluation.evaluate import Solution, TestSettings
 from regoal.networks.encoder import Encoder
-from regoal.networks.policy_file import Policy, policy_encoder
+from regoal.networks.policy_encoder import policy_encoder
+from regoal.networks.policy_file import Policy
 from regoal.planning.actions import DUMMY_ACTION, GroundAction
 from regoal.planning.goals import Goal
+from regoal.planning.load import load_domain
+from regoal.planning.load import load_task as read_task
 from regoal.planning.plans import validate_plan
 from regoal.planning.problem_files import problem_files, with_domains
 from regoal.planning.shortening.shorten import SECONDS, shorten
-from regoal.planning.task import State, Task, load_domain
-from regoal.planning.task import load_task as read_task
+from regoal.planning.task import State, Task
 from regoal.records.results import PlanResult
 from regoal.system.threads import free_threads
 

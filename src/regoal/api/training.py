@@ -6,7 +6,7 @@ from pathlib import Path
 from regoal.api.arguments import Problems, as_paths
 from regoal.config import LAPTOP, PRESETS, TrainConfig
 from regoal.domains.splits import write_split
-from regoal.planning.task import load_domain
+from regoal.planning.load import load_domain
 from regoal.records.run_record import recorded_number
 from regoal.runs.news import Progress
 from regoal.system.threads import free_threads

@@ -12,9 +12,7 @@ from regoal.planning.actions import GroundAction
 from regoal.planning.datalog.grounding import TooManyRulesError, ground
 from regoal.planning.datalog.rules import write_rules
 from regoal.planning.goals import Atom
-from regoal.planning.pddl.domain import PddlAction, PddlDomain
-from regoal.planning.pddl.effects import Effect
-from regoal.planning.pddl.formulas import TRUE, Literal
+from regoal.planning.pddl.model import TRUE, Effect, Literal, PddlAction, PddlDomain
 from regoal.planning.task import Task
 
 MARK = "apply "
