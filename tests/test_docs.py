@@ -219,6 +219,14 @@ def test_named_places_exist(page):
             assert any((*package.rglob(place), *(ROOT / "tests").rglob(place))), place
 
 
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_named_private_functions_exist(page):
+    """A page that names a private function is wrong as soon as that function has another name."""
+    sources = "\n".join(text(path) for path in (ROOT / "src").rglob("*.py"))
+    for name in re.findall(r"`(?:[A-Za-z]\w*\.)?(_[a-z]\w+)`", text(page)):
+        assert re.search(rf"def {name}\b|^{name} = ", sources, flags=re.MULTILINE), name
+
+
 def test_named_methods_exist():
     sources = [text(path) for path in (ROOT / "src").rglob("*.py")]
     for page in PAGES:

@@ -26,19 +26,24 @@ COMMANDS_INTRO = """# Commands
 Every command has the form `regoal COMMAND ...`. `regoal COMMAND --help` shows the same texts.
 `--debug`, on any command, adds the traceback to an error.
 
-- `POLICY` is a policy file, a run folder, or the name of a policy that comes with regoal.
+- `POLICY` is a policy file, a run folder, or the name of a policy that comes with regoal
+  (`regoal policies`).
 - The problems of a folder are its `*.pddl` files without "domain" in the name, in natural order:
-  p2 comes before p10. If no domain file is given, it is searched next to the problem, then in the
+  p2 comes before p10. If no domain file is given, regoal looks next to the problem, then in the
   folders above it, as Fast Downward does.
 - A time is written like `90s`, `10m` or `2h`, a memory size like `500M` or `8G`.
+- A switch that is on by default, such as `--shorten`, is turned off by `--no-shorten`.
+- `train`, `learn`, `sweep` and `--device cuda` need PyTorch (`regoal[train]`), `lama` needs
+  `regoal[baselines]`, and jobs of SLURM need `regoal[cluster]`. All else is in a plain install.
 - The [exit codes](exit-codes.md) are Fast Downward's.
 """
 CONFIG_INTRO = """# Configuration
 
 Every number of the method is an option of `regoal train` and a key of `[overrides]` in a
-[sweep file](sweep-file.md). `--preset` chooses the defaults: `paper` has the paper's numbers,
-`laptop` learns in minutes on two CPU cores. [Deviations](../explanation/deviations.md) gives the
-reasons for what differs.
+[sweep file](sweep-file.md). [The method](../explanation/method.md) explains the words. A *preset*
+is a set of default values, which `--preset` chooses: `paper` has the paper's values, `laptop` learns
+in minutes on two CPU cores. [Deviations](../explanation/deviations.md) gives the reasons for what
+differs.
 
 Some values change over the episodes. Each is set by four options, for example
 `--temperature.start`, `--temperature.end`, `--temperature.episodes` and `--temperature.shape`
@@ -111,7 +116,14 @@ def _field_texts(owner: type) -> dict[str, str]:
 
 def _linked(text: str) -> str:
     """The text with a link to the page that it names."""
-    return text.replace("docs: Deviations", "[Deviations](../explanation/deviations.md)")
+    links = {
+        "docs: Deviations": "[Deviations](../explanation/deviations.md)",
+        "docs: Drawings": "[Drawings](drawings.md)",
+        "docs: Use a cluster": "[Use a cluster](../how-to/clusters.md)",
+    }
+    for name, link in links.items():
+        text = text.replace(name, link)
+    return text
 
 
 def _argument_help(hint: object) -> str:

@@ -59,85 +59,86 @@ class TrainConfig:
     """How to train. Defaults are the paper's ("Hyperparameters") if their text says no more."""
 
     hindsight: Hindsight = "lifted"
-    """Which goals missed trajectories are relabelled with (paper, "Hindsight Experience Replay
-    Variations")."""
+    """The kind of hindsight goals that trajectories are relabelled with (paper, "Hindsight
+    Experience Replay Variations")."""
     seed: int = 0
-    """One seed for the weights, the choice of problems, exploration, replay and ties."""
+    """The seed of all random numbers: weights, choice of problems, exploration, replay, ties."""
     episodes: int = 600
-    """Most episodes; the paper stops after 12 hours instead."""
+    """Most episodes. The paper stops after 12 hours instead."""
     embedding_size: int = 32
-    """Numbers an object's embedding has."""
+    """Numbers in the embedding of an object."""
     layers: int = 100
-    """Rounds of message passing; all share their weights."""
+    """Layers of the network, in each of which messages are passed. All share their weights."""
     achieved_goals: bool = False
-    """Tell the network which goal literals are true in the state, as relations of their own. The
-    paper does not (docs: Deviations)."""
+    """Let the network see which goal literals are true in the state. The paper does not (docs:
+    Deviations)."""
     policy_layers: int = 0
-    """Rounds when the policy is executed, in validation and in tests; 0 takes `layers`. As all
-    rounds share their weights, more of them than in training see farther."""
+    """Layers when the policy is executed, in validation and in tests. 0 takes as many as --layers.
+    More layers than in training let information reach farther."""
     learning_rate: Decay = field(default_factory=lambda: Decay(start=1e-3, end=1e-6, episodes=300))
     """Adam's step size over the episodes."""
     settle: float = 1.0
-    """The factor on the learning rate after each complete validation, down to a twentieth of the
-    schedule, so that a policy that carries over is not lost again; 1 leaves the schedule alone (not
-    in the paper; docs: Deviations)."""
+    """Each validation that solves all problems multiplies the learning rate by this, down to a
+    twentieth of the schedule, so that a good policy is not lost again. 1 changes nothing (not in
+    the paper; docs: Deviations)."""
     temperature: Decay = field(default_factory=lambda: Decay(start=1.0, end=0.1, episodes=600))
-    """Boltzmann temperature over the episodes, in units of Q."""
+    """Temperature of exploration over the episodes, in units of Q: high is random, low greedy."""
     ladder: bool = False
-    """Let the trajectories of an episode explore at different temperatures, from the schedule's own
+    """Let the trajectories of an episode explore at different temperatures, from the scheduled one
     up towards its start in equal ratios. The paper explores at one (docs: Deviations)."""
     curriculum: Decay = field(default_factory=lambda: Decay(start=1.0, end=1.0, episodes=1))
-    """The share of the training problems that an episode draws from: the smallest, and all of their
-    sizes. The paper draws from all (docs: Deviations)."""
+    """The share of the training problems that an episode draws from, the smallest first. The paper
+    draws from all (docs: Deviations)."""
     discount: float = 0.999
-    """The worth of a reward one step later."""
+    """The factor on a reward for each step that it comes later."""
     updates: int = 32
-    """Optimisation steps an episode."""
+    """Optimisation steps in an episode."""
     batch_size: int = 32
-    """Transitions an optimisation step."""
+    """Transitions in an optimisation step."""
     target_every: int = 32
-    """Optimisation steps after which the target network takes the online weights; it also does at
-    the end of an episode (the paper's k = 1 episode is its 32 steps)."""
+    """After so many optimisation steps, and at the end of an episode, the target network takes over
+    the weights (the paper: after one episode, which has 32 steps)."""
     huber_delta: float = 1.0
     """TD error from which the loss grows linearly."""
     replay_capacity: int = 1000
-    """Transitions kept; the oldest makes room."""
+    """Most transitions in the replay buffer; beyond that the oldest are dropped."""
     priority_exponent: float = 0.6
     """How strongly large TD errors are preferred when sampling (0 samples uniformly)."""
     priority_weight: float = 0.4
     """How much of that preference the importance weights take back (1 takes back all)."""
     trajectories: int = 4
-    """Trajectories an episode, each of a problem drawn at random."""
+    """Trajectories in an episode, each of a problem drawn at random."""
     horizon: int = 100
     """Most actions in a training trajectory."""
     learn_dead_ends: bool = False
-    """Keep trajectories that met a dead end under their own goal too. The paper does not, and
-    names the lack of such data as why learning fails if there are dead ends ("Failures")."""
+    """Learn also from trajectories into a dead end, under the problem's own goal. The paper does
+    not, and says that learning fails for lack of such data if there are dead ends ("Failures")."""
     bound_targets: bool = False
-    """Keep targets within what is known of Q*: no better than the steps that are certainly needed,
-    no worse than the way to the goal that was found (not in the paper; docs: Deviations)."""
+    """Keep targets within known bounds: no better than the steps that are certainly needed, no
+    worse than the way to the goal that was found (not in the paper; docs: Deviations)."""
     advantage: float = 0.0
-    """How much of an action's gap to the best one is taken off its target (advantage learning, not
-    in the paper; docs: Deviations). 0 takes nothing off."""
+    """The share of an action's gap to the best action that is subtracted from its target (advantage
+    learning; not in the paper; docs: Deviations)."""
     divide_sum: bool = False
     """Divide the readout's sum over objects by their number, or by that of the largest training
     problem if that is greater (not in the paper; docs: Deviations)."""
     average: float = 0.0
-    """How much of the averaged weights stays in an optimisation step; they make the policy. 0 takes
-    the last weights instead, as in the paper."""
+    """The policy is a moving average of the weights; this share of it stays in each optimisation
+    step. 0 takes the last weights instead, as in the paper."""
     gradient_norm: float = 0.0
-    """Gradients are scaled down to this norm; 0 leaves them alone, as in the paper."""
+    """The largest norm of a gradient; larger ones are scaled down. 0 changes nothing, as in the
+    paper."""
     validate_every: int = 5
     """Episodes between two validations (not in the paper)."""
     validation_steps: int = 300
     """Most actions for a validation problem (not in the paper; its test limit is 1000)."""
     validation_noise: float = 0.0
-    """Standard deviation of the noise on Q-values, in steps, with which a policy is validated once
-    more; of equally good policies the one that bears it better is kept. 0 does without (not in the
-    paper; docs: Deviations)."""
+    """Policies are validated once more with random noise on their Q-values, of this standard
+    deviation in steps. Of equally good policies, the one that solves more with noise is kept. 0:
+    no such validation (not in the paper; docs: Deviations)."""
     patience: int = 5
-    """Training ends when this many validations in a row were complete and found no better policy;
-    0 never ends early (not in the paper)."""
+    """Training ends after this many validations in a row that solve all problems and find no better
+    policy. 0: it never ends early (not in the paper)."""
 
     def __post_init__(self) -> None:
         if self.hindsight not in HINDSIGHTS:

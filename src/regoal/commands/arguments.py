@@ -32,7 +32,7 @@ Device = Annotated[
         help="Device of the network; auto takes a GPU that the fused kernels run on, else the CPU."
     ),
 ]
-Rounds = Optional[int]  # noqa: UP045 - tyro would ask typeguard about `int | None`, and load asyncio
+Layers = Optional[int]  # noqa: UP045 - tyro would ask typeguard about `int | None`, and load asyncio
 RunDevice = Annotated[
     Literal["cpu", "cuda"],
     arg(help="Device of the network. cuda needs PyTorch, and takes seconds to begin."),

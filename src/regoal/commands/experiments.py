@@ -21,19 +21,19 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class Sweep:
-    """Train and test a grid of domains, hindsight variants and seeds; skips what is finished."""
+    """Train and test a grid of domains, hindsight variants and seeds; skip what is finished."""
 
     file: Positional[Path]
     """A TOML file with the grid, as in reproduction/."""
     jobs: int = 0
-    """How many runs at a time; 0 is one in processes, and as many as the cluster allows."""
+    """How many runs at a time. 0 means one on this machine, or as many as the cluster allows."""
     executor: Literal["processes", "submitit"] = "processes"
     """processes: run on this machine; submitit: submit jobs to SLURM and follow them."""
     submitit: tuple[str, ...] = ()
-    """Requests to the cluster, as NAME=VALUE: timeout_min, cpus_per_task, mem_gb, slurm_partition,
-    slurm_account, ...; cluster=local runs the jobs on this machine."""
+    """Parameters of the jobs, as NAME=VALUE: timeout_min, cpus_per_task, mem_gb, slurm_partition,
+    slurm_account, ... (docs: Use a cluster). cluster=local runs the jobs on this machine."""
     print_commands: FlagCreatePairsOff[bool] = False
-    """Only print the commands, one line a run, for a cluster."""
+    """Only print the commands, one line for each run, for other schedulers."""
 
     def run(self) -> int:
         """Run the grid to its end, whatever fails in between."""
@@ -96,7 +96,7 @@ class Report:
     domain: Path | None = None
     """For --html: the domain file, if it is not found next to the problems or above them."""
     drawings: tuple[Path, ...] = ()
-    """For --html: files that declare how states of further domains are drawn."""
+    """For --html: files that say how states of further domains are drawn (docs: Drawings)."""
 
     def run(self) -> int:
         """Write everything if a folder or a file is given, then print the tables."""
@@ -134,7 +134,7 @@ class Report:
 
 @dataclass(frozen=True, kw_only=True)
 class Export:
-    """Write test results in the format of another tool: of Downward Lab."""
+    """Write test results in the format of Downward Lab."""
 
     format: Positional[Literal["lab"]]
     """lab: a file `properties`, which Lab's reports read."""

@@ -52,10 +52,10 @@ FOUND_THEN = {EXIT_TIME: EXIT_FOUND_THEN_TIME, EXIT_MEMORY: EXIT_FOUND_THEN_MEMO
 
 @dataclass(frozen=True)
 class Learn:
-    """Learn as the learning track calls it: policies KNOWLEDGE.1, KNOWLEDGE.2, ...
+    """Learn, with the learning track's arguments: writes policies KNOWLEDGE.1, KNOWLEDGE.2, ...
 
-    Each is better than the one before; the largest problems decide that. Stopped by SIGTERM or by
-    its limit of processor time, it ends with 2 if there is a policy, else with 23.
+    Each is better than the one before; the largest problems decide that. If SIGTERM or a limit of
+    processor time stops it, the exit code is 2 if there is a policy, else 23.
     """
 
     knowledge: Positional[Path]
@@ -121,14 +121,14 @@ class Learn:
 
 @dataclass(frozen=True)
 class Solve:
-    """Plan as the learning track calls it: plans PLAN.1, PLAN.2, ..., each cheaper.
+    """Plan, with the learning track's arguments: writes plans PLAN.1, PLAN.2, ..., each cheaper.
 
-    Every plan is validated. Stopped by SIGTERM or by its limit of processor time, it ends with 2
-    if there is a plan, else with 23; short of memory, with 1 or 22.
+    Every plan is validated. If SIGTERM or a limit of processor time stops it, the exit code is 2 if
+    there is a plan, else 23. If memory runs out, it is 1 or 22.
     """
 
     knowledge: Positional[Path]
-    """A policy file; or the prefix of several, of which it takes the last one."""
+    """A policy file, or the prefix of several files, of which the last one is taken."""
     domain: Positional[Path]
     """The domain file."""
     problem: Positional[Path]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from tyro.conf import Positional
 
-from regoal.commands.arguments import Duration, Memory, Rounds, RunDevice
+from regoal.commands.arguments import Duration, Layers, Memory, RunDevice
 from regoal.errors import (
     EXIT_DONE,
     EXIT_INVALID_PLAN,
@@ -40,11 +40,12 @@ EXIT_CODES = {
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
-    """Find a plan with a policy. It is validated before it is written; without one no file is.
+    """Find a plan with a policy, and validate it. If there is no plan, no file is written.
 
-    Greedy execution comes first: the best action into a new state; if there is none, into the one
-    visited least. If it finds no plan, the policy is committed to one goal literal after another.
-    If that finds none, best-first search guided by the policy follows.
+    Greedy execution comes first: it takes the best action that leads to a new state; if there is
+    none, it goes to the state visited least often. If it finds no plan, commitment follows: the
+    policy is given one goal literal after another. If that finds none, search follows: best-first,
+    guided by the policy.
     """
 
     policy: Positional[str]
@@ -55,18 +56,18 @@ class Plan:
     """The problem file."""
     out: Path = Path("sas_plan")
     """The plan file."""
-    layers: Rounds = None
-    """Rounds of message passing; as many as in training unless given."""
+    layers: Layers = None
+    """Layers of the network; as many as in training unless given."""
     max_steps: int = 1000
     """Most actions of greedy execution. Commitment may take four times as many."""
     search: bool = True
-    """Whether commitment and search follow greedy execution."""
+    """Go on with commitment and search if greedy execution finds no plan."""
     time_limit: Duration = math.inf
     """Most wall-clock time of the whole command, from the start of its process, e.g. 30s, 5m."""
     memory_limit: Memory = math.inf
     """Most memory for data, e.g. 1G."""
     shorten: bool = True
-    """Take out loops and actions that were not needed, for at most 10 s or half the time left."""
+    """Take loops and useless actions out of the plan, for at most 10 s or half the time left."""
     device: RunDevice = "cpu"
 
     def run(self) -> int:
@@ -133,7 +134,7 @@ class Plan:
 
 @dataclass(frozen=True)
 class Validate:
-    """Check a plan step by step; says which step fails and why. Exit code 0: valid, 1: not."""
+    """Check a plan; say which step fails and why. Exit code 0: the plan is valid, 1: it is not."""
 
     domain: Positional[Path]
     """The domain file."""

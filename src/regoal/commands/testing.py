@@ -10,7 +10,7 @@ from pathlib import Path
 
 from tyro.conf import FlagCreatePairsOff, Positional
 
-from regoal.commands.arguments import Duration, Memory, Rounds, RunDevice
+from regoal.commands.arguments import Duration, Layers, Memory, RunDevice
 from regoal.errors import (
     EXIT_DONE,
     EXIT_INTERNAL,
@@ -30,7 +30,8 @@ MOST_MIB = 10**9
 class Evaluate:
     """Run a policy on every problem of a folder: coverage and plan lengths.
 
-    It takes the best action into a new state; if there is none, into the one visited least.
+    Greedy execution takes the best action that leads to a new state; if there is none, it goes to
+    the state visited least often. The tables of the paper need it without --search.
     """
 
     policy: Positional[str]
@@ -39,29 +40,29 @@ class Evaluate:
     """The folder with the problems."""
     domain: Path | None = None
     """The domain file; without it, the one found next to each problem or above it."""
-    layers: Rounds = None
-    """Rounds of message passing; as many as in training unless given."""
+    layers: Layers = None
+    """Layers of the network; as many as in training unless given."""
     max_steps: int = 1000
     """Most actions for a problem."""
     search: FlagCreatePairsOff[bool] = False
-    """Let commitment and search follow if greedy execution finds no plan, as `plan` does."""
+    """Go on with commitment and search if greedy execution finds no plan, as `plan` does."""
     time_limit: Duration = math.inf
-    """Most wall-clock time for a problem, e.g. 30s. Its reading counts only if --memory-limit is
-    given."""
+    """Most wall-clock time for a problem, e.g. 30s. The time to read it counts only if
+    --memory-limit is given."""
     memory_limit: Memory = math.inf
     """Most memory for data of a problem, e.g. 8G. With it the problems run one after another, each
-    in a process of one thread; else side by side, a process for each core or as many as
-    OMP_NUM_THREADS says."""
+    in a process of one thread. Without it they run side by side, in a process for each core or in
+    as many as OMP_NUM_THREADS says."""
     out: Path | None = None
-    """A file for the records, one line of JSON a problem as it ends; large ones
-    begin."""
+    """A file for the records: one line of JSON for each problem when it ends. The largest problems
+    are started first."""
     resume: FlagCreatePairsOff[bool] = False
-    """Go on if an earlier call with the same options has stopped: problems that --out has
-    results of are not run again."""
+    """Go on after an earlier call with the same options was stopped: problems with a result in
+    --out are not run again."""
     plans: Path | None = None
-    """A folder for the plans, one NAME.plan a solved problem."""
+    """A folder for the plans: NAME.plan for each solved problem."""
     shorten: bool = True
-    """Take loops and actions that were not needed out of the plans; records keep both lengths."""
+    """Take loops and useless actions out of the plans. Records have both lengths."""
     device: RunDevice = "cpu"
 
     def run(self) -> int:
@@ -115,12 +116,12 @@ class Lama:
     jobs: int = 1
     """How many problems at a time."""
     out: Path | None = None
-    """A file for the records, one line of JSON a problem."""
+    """A file for the records: one line of JSON for each problem."""
     resume: FlagCreatePairsOff[bool] = False
-    """Go on if an earlier call with the same options has stopped: problems that --out has
-    results of are not run again."""
+    """Go on after an earlier call with the same options was stopped: problems with a result in
+    --out are not run again."""
     plans: Path | None = None
-    """A folder for the plans, one NAME.plan a solved problem."""
+    """A folder for the plans: NAME.plan for each solved problem."""
 
     def run(self) -> int:
         """Run it; problems that stay unsolved are no failure, those that LAMA fails on are."""

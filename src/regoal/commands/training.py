@@ -30,8 +30,7 @@ class Generate:
     seed: int = 0
     """Equal seeds give equal files."""
     max_states: int = DEFAULT_MAX_STATES
-    """Of the training problems of a row with suffix -l, those with more reachable states than this
-    are left out."""
+    """For domains with suffix -l: training problems with more reachable states are left out."""
 
     def run(self) -> int:
         """Write the files."""
@@ -45,31 +44,31 @@ class Generate:
 
 @dataclass(frozen=True, kw_only=True)
 class Train:
-    """Learn a policy for a domain from small problems. The defaults are those of the preset."""
+    """Learn a policy for a domain from small problems. A preset gives the default values."""
 
     domain: Positional[Path]
     """The domain file."""
     problems: Path
-    """The folder with the training problems, small ones among them."""
+    """The folder with the training problems; some of them must be very small."""
     out: Path
     """The run folder: configuration, records, the best policy, the checkpoint."""
     validation: Path | None = None
     """The folder with the validation problems, larger than those for training: they choose the
-    best policy. Without it the largest of --problems are held out for that."""
+    best policy. Without it, the largest of --problems are held out for that."""
     preset: Literal["laptop", "paper"] = "laptop"
     """laptop: minutes on two CPU cores; paper: the paper's numbers."""
     budget: Duration = math.inf
     """End after this much wall-clock time, e.g. 90s, 10m, 2h."""
     resume: FlagCreatePairsOff[bool] = False
-    """Go on if an earlier call with the same --out has stopped; begins if there is none."""
+    """Go on after an earlier call with the same --out was stopped; begin if there was none."""
     name: str = ""
-    """The domain's name in tables; the name in the domain file unless given."""
+    """The domain's name in tables. Without it, the name in the domain file."""
     threads: int = 0
-    """CPU threads of each worker; 0 takes as many as OMP_NUM_THREADS says, or the worker's share of
-    the cores, at most 8. The weights depend on the number, slightly; --resume keeps it."""
+    """CPU threads of each worker. 0 takes as many as OMP_NUM_THREADS says, or the worker's share of
+    the cores, at most 8. The number changes the weights slightly; --resume keeps it."""
     workers: int = 0
-    """Processes on this machine that train together; 0 takes one, or those that torchrun started.
-    Exploration depends on whether there are several, the weights on how many; --resume keeps it."""
+    """Processes on this machine that train together. 0 takes one, or those that torchrun started.
+    The number changes the policy; --resume keeps it."""
     device: Device = "auto"
     config: Annotated[TrainConfig, arg(name="")] = LAPTOP
 

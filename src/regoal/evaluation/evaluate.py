@@ -37,7 +37,7 @@ class TestSettings:
     __test__ = False  # pytest must not take it for a test case
 
     layers: int
-    """Rounds of message passing. More than in training let messages reach farther."""
+    """Layers of the network. More than in training let messages reach farther."""
     max_steps: int = 1000
     """The most actions for a problem."""
     time_limit_s: float = math.inf

@@ -38,7 +38,7 @@ class Policy:
     """It has the relations that training has met, and ignores atoms of other relations."""
     schema: Schema
     layers: int
-    """Rounds of message passing."""
+    """Layers of the network."""
     facts: Facts
     """How it was trained, as JSON values: config, seed, episode, validation and the like."""
     digest: str = ""

@@ -37,7 +37,7 @@ def _no_goal_reached(recent: Sequence[EpisodeStats], config: TrainConfig) -> str
     if not any(stats.parts for stats in recent):
         return (
             f"In {len(recent)} episodes no trajectory reached any part of its goal. Give problems "
-            f"that are solved in a few steps, so that a random walk finds something to learn from."
+            f"that are solved in a few steps, so that random actions reach something to learn from."
         )
     return (
         f"In {len(recent)} episodes no trajectory reached its goal. Give smaller problems, too, or "

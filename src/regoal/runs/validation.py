@@ -135,7 +135,7 @@ def calm(config: TrainConfig, complete: int) -> float:
 
 
 def policy_rounds(config: TrainConfig) -> int:
-    """Rounds of message passing that the policy is executed with."""
+    """Layers of the network that the policy is executed with."""
     return config.policy_layers or config.layers
 
 
