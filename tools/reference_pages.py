@@ -40,10 +40,11 @@ Every command has the form `regoal COMMAND ...`. `regoal COMMAND --help` shows t
 CONFIG_INTRO = """# Configuration
 
 Every number of the method is an option of `regoal train` and a key of `[overrides]` in a
-[sweep file](sweep-file.md). [The method](../explanation/method.md) explains the words. A *preset*
-is a set of default values, which `--preset` chooses: `paper` has the paper's values, `laptop` learns
-in minutes on two CPU cores. [Deviations](../explanation/deviations.md) gives the reasons for what
-differs.
+[sweep file](sweep-file.md). [The method](../explanation/method.md) explains the words.
+
+A *preset* is a set of default values, which `--preset` chooses: `paper` has the paper's values,
+`laptop` learns in minutes on two CPU cores. [Deviations](../explanation/deviations.md) gives the
+reasons for what differs.
 
 Some values change over the episodes. Each is set by four options, for example
 `--temperature.start`, `--temperature.end`, `--temperature.episodes` and `--temperature.shape`

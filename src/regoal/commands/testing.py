@@ -31,7 +31,7 @@ class Evaluate:
     """Run a policy on every problem of a folder: coverage and plan lengths.
 
     Greedy execution takes the best action that leads to a new state; if there is none, it goes to
-    the state visited least often. The tables of the paper need it without --search.
+    the state visited least often. To compare with the paper, leave out --search.
     """
 
     policy: Positional[str]
