@@ -216,7 +216,8 @@ def test_named_places_exist(page):
         elif first in folders:
             assert (package / place).exists(), place
         elif "/" not in place:
-            assert any((*package.rglob(place), *(ROOT / "tests").rglob(place))), place
+            found = [*ROOT.glob(place), *package.rglob(place), *(ROOT / "tests").rglob(place)]
+            assert found, place
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
