@@ -52,7 +52,7 @@ FOUND_THEN = {EXIT_TIME: EXIT_FOUND_THEN_TIME, EXIT_MEMORY: EXIT_FOUND_THEN_MEMO
 
 @dataclass(frozen=True)
 class Learn:
-    """Learn, with the learning track's arguments: writes policies KNOWLEDGE.1, KNOWLEDGE.2, ...
+    """Learn, with the learning track's arguments: write policies KNOWLEDGE.1, .2, ...
 
     Each is better than the one before; the largest problems decide that. If SIGTERM or a limit of
     processor time stops it, the exit code is 2 if there is a policy, else 23.
@@ -121,7 +121,7 @@ class Learn:
 
 @dataclass(frozen=True)
 class Solve:
-    """Plan, with the learning track's arguments: writes plans PLAN.1, PLAN.2, ..., each cheaper.
+    """Plan, with the learning track's arguments: write plans PLAN.1, .2, ..., each cheaper.
 
     Every plan is validated. If SIGTERM or a limit of processor time stops it, the exit code is 2 if
     there is a plan, else 23. If memory runs out, it is 1 or 22.

@@ -134,7 +134,7 @@ class Plan:
 
 @dataclass(frozen=True)
 class Validate:
-    """Check a plan; say which step fails and why. Exit code 0: the plan is valid, 1: it is not."""
+    """Check a plan; say which step fails and why. Exit code 0: it is valid, 1: it is not."""
 
     domain: Positional[Path]
     """The domain file."""
