@@ -20,6 +20,7 @@ from regoal.evaluation import evaluate as evaluation
 from regoal.evaluation import process_pool
 from regoal.evaluation.inputs import StateInput
 from regoal.planning.plans import Verdict
+from regoal.planning.shortening import shorten as shortening
 from regoal.records.results import Outcome, PlanResult
 from regoal.records.run_record import load_run, read_results
 from regoal.runs.folder import explained_disk_errors
@@ -420,6 +421,9 @@ def test_plan_overwrites_no_input(run_folder, lamps):
     assert regoal("plan", run_folder, lamps / "domain.pddl", file, "--out", lamps / "x/y") == 36
     assert regoal("plan", run_folder, lamps / "domain.pddl", file, "--layers", "0") == 36
     assert file.read_text() == text
+    policy = run_folder / "policy.safetensors"
+    assert regoal("plan", run_folder, lamps / "domain.pddl", file, "--out", policy) == 36
+    assert policy.exists()
 
 
 def test_a_policy_for_another_domain_is_refused(run_folder, lamps, capsys):
@@ -473,6 +477,19 @@ def test_limits_of_evaluate_end_one_problem_each(run_folder, lamps, capsys, monk
     assert regoal(*words, *limits, "--resume") == 0
     assert "3 of 3 problems have their results" in capsys.readouterr().out
     assert regoal(*words, "--memory-limit", "9G", "--time-limit", "5s", "--resume") == 36
+
+
+def test_shortening_costs_no_plan_that_was_found_in_time(run_folder, wasteful, monkeypatch):
+    def shorten(task, plan, seconds):
+        time.sleep(seconds)
+        return shortening.shorten(task, plan, 0)
+
+    monkeypatch.setattr(evaluation, "shorten", shorten)
+    records = wasteful / "results.jsonl"
+    words = ["evaluate", run_folder, "--problems", wasteful, "--out", records]
+    assert regoal(*words, "--memory-limit", "8G", "--time-limit", "8s") == 0
+    [result] = read_results(records)
+    assert (result.outcome.key, result.short_length) == ("solved", 4)
 
 
 def test_a_limit_of_memory_leaves_errors_and_notes_to_the_user(run_folder, lamps, capsys):

@@ -31,7 +31,7 @@ Every command has the form `regoal COMMAND ...`. `regoal COMMAND --help` shows t
 - The problems of a folder are its `*.pddl` files without "domain" in the name, in natural order:
   p2 comes before p10. If no domain file is given, regoal looks next to the problem, then in the
   folders above it, as Fast Downward does.
-- A time is written like `90s`, `10m` or `2h`, a memory size like `500M` or `8G`.
+- A time is written like `90s`, `10m` or `2h`, a memory size like `800M` or `8G`.
 - A switch that is on by default, such as `--shorten`, is turned off by `--no-shorten`.
 - `train`, `learn`, `sweep` and `--device cuda` need PyTorch (`regoal[train]`), `lama` needs
   `regoal[baselines]`, and jobs of SLURM need `regoal[cluster]`. All else is in a plain install.

@@ -49,3 +49,7 @@ def test_errors_come_back():
         call_with_limits(work, seconds=60, mib=NO_LIMIT)
     with pytest.raises(RuntimeError, match="ZeroDivisionError"):
         call_with_limits(lambda: 1 / 0, seconds=60, mib=NO_LIMIT)
+
+
+def test_limits_may_be_larger_than_the_system_counts():
+    assert call_with_limits(lambda: 3, seconds=1e15, mib=1e20) == 3

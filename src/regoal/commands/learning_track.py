@@ -67,7 +67,7 @@ class Learn:
 
     def run(self) -> int:
         """Learn until validation stays complete, all episodes are done or a limit ends it."""
-        remove_numbered_files(self.knowledge)
+        remove_numbered_files(self.knowledge, (self.domain, *self.problems))
         return _run_within_limits(self._learn, self.knowledge)
 
     def _learn(self) -> int:
@@ -138,7 +138,7 @@ class Solve:
 
     def run(self) -> int:
         """Plan until no better plan is found or a limit ends it."""
-        remove_numbered_files(self.plan)
+        remove_numbered_files(self.plan, (self._policy(), self.domain, self.problem))
         return _run_within_limits(self._solve, self.plan)
 
     def _solve(self) -> int:

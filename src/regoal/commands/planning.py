@@ -79,10 +79,11 @@ class Plan:
     def _plan(self) -> int:
         from regoal.evaluation.evaluate import TestSettings, load, solve, unread_goals
         from regoal.networks.policy_encoder import policy_encoder
+        from regoal.networks.policy_file import find_policy
         from regoal.planning.load import load_domain, load_task
         from regoal.planning.plans import cost_text, prepare_plan_file, write_plan
 
-        prepare_plan_file(self.out, (self.domain, self.problem))
+        prepare_plan_file(self.out, (find_policy(self.policy), self.domain, self.problem))
         policy = load(self.policy, threads=free_threads(), device=self.device)
         domain = load_domain(self.domain)
         encoder, notes = policy_encoder(policy, domain)

@@ -23,7 +23,7 @@ from regoal.planning.domain import Domain
 from regoal.planning.load import load_domain, load_task
 from regoal.planning.matching.library_schema import schema_of
 from regoal.planning.plans import format_plan, validate_plan
-from regoal.planning.shortening.shorten import shorten
+from regoal.planning.shortening.shorten import SECONDS, shorten
 from regoal.planning.task import Task
 from regoal.records.results import Outcome, PlanResult, problem_names
 from regoal.system.copies import call_with_limits
@@ -129,6 +129,7 @@ def _evaluate_problems(
     """Run the policy on problems of one domain, given as (name, problem file)."""
     from regoal.evaluation.process_pool import execute_side_by_side, most_processes
 
+    started = time.perf_counter()
     names: dict[Task, str] = {}
     inputs: dict[str, str] = {}
     for name, problem in named:
@@ -147,7 +148,8 @@ def _evaluate_problems(
     )
     for task, ended in _report_faults(found, tell, report):
         name = names[task]
-        result = _make_result(task, ended, name, inputs[name], policy, settings)
+        seconds = _time_to_shorten(settings, started)
+        result = _make_result(task, ended, name, inputs[name], policy, settings, seconds)
         if result.outcome is Outcome.INVALID_PLAN:
             report(make_rejection(task, ended.actions))
         yield result
@@ -346,10 +348,29 @@ def make_rejection(task: Task, actions: Sequence[GroundAction]) -> RegoalError:
     )
 
 
+def _time_to_shorten(settings: TestSettings, started: float) -> float:
+    """Return the seconds for shortening a plan of problems that were begun at `started`.
+
+    A problem with a process of its own ends at the time limit, though its plan was found before.
+    """
+    if math.isinf(settings.memory_limit_mib):
+        return SECONDS
+    return min(SECONDS, (settings.time_limit_s - (time.perf_counter() - started)) / 2)
+
+
 def _make_result(
-    task: Task, ended: Ended, name: str, inputs: str, policy: Policy, settings: TestSettings
+    task: Task,
+    ended: Ended,
+    name: str,
+    inputs: str,
+    policy: Policy,
+    settings: TestSettings,
+    seconds: float,
 ) -> PlanResult:
-    """Validate the plan, shorten and write it if it is valid, and make the problem's record."""
+    """Validate the plan, shorten and write it if it is valid, and make the problem's record.
+
+    Shortening takes at most so many seconds.
+    """
     result = PlanResult(
         problem=name,
         domain=task.domain.name,
@@ -379,7 +400,7 @@ def _make_result(
         found_by=ended.found_by,
     )
     if settings.shorten:
-        plan, verdict, _ = shorten(task, plan)
+        plan, verdict, _ = shorten(task, plan, seconds)
         result = replace(result, short_length=len(plan), short_cost=verdict.cost)
     if settings.plans is not None:
         path = settings.plans / f"{name}.plan"

@@ -112,6 +112,7 @@ def _end_with_parent() -> None:
 def limit_data(limit: int) -> None:
     """Let this process write to at most so many bytes of memory, or to as many as it may anyway."""
     _, hard = resource.getrlimit(resource.RLIMIT_DATA)
+    limit = min(limit, sys.maxsize)  # the system takes no larger number
     limit = limit if hard == resource.RLIM_INFINITY else min(limit, hard)
     resource.setrlimit(resource.RLIMIT_DATA, (limit, hard))
 

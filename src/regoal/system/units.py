@@ -1,4 +1,4 @@
-"""Numbers as text: durations and memory sizes (90s, 10m, 2h; 500M, 8G), costs."""
+"""Numbers as text: durations and memory sizes (90s, 10m, 2h; 800M, 8G), costs."""
 
 import math
 import re
@@ -26,10 +26,10 @@ def seconds(text: str) -> float:
 def mebibytes(text: str) -> float:
     """MiB in a memory size; a bare number counts MiB, `none` is infinite. Raises as `seconds`.
 
-    >>> mebibytes("500M"), mebibytes("8G")
-    (500.0, 8192.0)
+    >>> mebibytes("800M"), mebibytes("8G")
+    (800.0, 8192.0)
     """
-    return _quantity(text, _MEBIBYTES, "a memory size such as 500M or 8G")
+    return _quantity(text, _MEBIBYTES, "a memory size such as 800M or 8G")
 
 
 def duration_text(value: float) -> str:
