@@ -395,6 +395,14 @@ def test_without_a_plan_there_is_no_file_and_a_reason(
     assert not out.exists()
 
 
+def test_greedy_execution_that_has_seen_every_state_is_a_proof(run_folder, lamps, capsys):
+    (lamps / "p.pddl").write_text(problem(1).replace("(:init (dark l0))", "(:init)"))
+    words = ["plan", run_folder, lamps / "domain.pddl", lamps / "p.pddl", "--out", lamps / "plan"]
+    assert regoal(*words, "--no-search") == 11
+    told = "No plan: after 0 step(s) every state that can be reached has been visited."
+    assert told in capsys.readouterr().out
+
+
 def test_a_device_is_chosen_and_one_that_is_not_there_is_refused(
     run_folder, lamps, monkeypatch, capsys
 ):
@@ -521,6 +529,15 @@ def test_evaluate_records_every_problem(run_folder, lamps, capsys):
     assert regoal("validate", domain, lamps / "p3.pddl", plans / "p3.plan") == 0
     assert regoal(*words, "--domain", domain) == 0
     assert [r.solved for r in read_results(records)] == [True] * 3
+
+
+def test_plans_need_a_folder_before_anything_is_run(run_folder, lamps, capsys):
+    words = ["--problems", lamps, "--plans", lamps / "p2.pddl"]
+    for command in (["evaluate", run_folder], ["lama", lamps / "domain.pddl"]):
+        assert regoal(*command, *words) == 36
+        said = capsys.readouterr()
+        assert f"{lamps / 'p2.pddl'} is no folder" in said.err
+        assert not said.out
 
 
 def test_evaluate_goes_on_where_it_was_stopped(run_folder, lamps, capsys):

@@ -71,6 +71,7 @@ class Evaluate:
         from regoal.evaluation.evaluate import TestSettings, evaluate, load
 
         check_memory_limit(self.memory_limit)
+        _check_folder(self.plans)
         if self.device == "cuda" and math.isfinite(self.memory_limit):
             raise UsageError("--memory-limit is for the CPU only: leave out --device cuda.")
         policy = load(self.policy, threads=free_threads(), device=self.device)
@@ -133,6 +134,7 @@ class Lama:
             verdict = check_plan_file(*files)
             return "" if verdict.valid else verdict.reason
 
+        _check_folder(self.plans)
         problems = with_domains(problem_files(self.problems), self.domain)
         limits = Limits(self.time_limit, int(min(self.memory_limit, MOST_MIB)))
         known = _find_known(self.out, self.plans, problems, limits.digest) if self.resume else []
@@ -148,6 +150,12 @@ class Lama:
             results = terminal.follow(found, len(problems), self.out, show, known)
         terminal.print_coverage(results)
         return EXIT_DONE if all(r.outcome.expected for r in results) else EXIT_INTERNAL
+
+
+def _check_folder(plans: Path | None) -> None:
+    """Raise `UsageError` if plans cannot be written, before hours of work show it."""
+    if plans is not None and plans.exists() and not plans.is_dir():
+        raise UsageError(f"{plans} is no folder; give one for the plans by --plans.")
 
 
 def _find_known(

@@ -231,8 +231,9 @@ def solve(policy: Policy, encoder: Encoder, task: Task, settings: TestSettings) 
     if ended.fault is not None:
         raise ended.fault
     solved = ended.outcome is Outcome.SOLVED
+    proven = isinstance(tried, Execution) and tried.has_seen_all
     return Solution(
-        ended.outcome,
+        Outcome.UNSOLVABLE if proven else ended.outcome,
         ended.actions if solved else None,
         "" if solved else _explain_failure(tried),
         ended,

@@ -1,6 +1,7 @@
 """The page in a real Chromium, opened from disk; skipped if there is none."""
 
 import shutil
+from dataclasses import replace
 
 import pytest
 
@@ -119,7 +120,10 @@ def test_tables_sort_and_filter(show, tmp_path):
 
 def test_a_problem_leads_to_its_plan(show, tmp_path):
     replays = [make_replay("p1"), make_replay("p2", steps=3), make_replay("p3")]
-    page = show(render_page([make_run(tmp_path, ["p1", "p2", "p3"])], replays, [DRAWING]))
+    run = make_run(tmp_path, ["p1", "p2", "p3"])
+    long = replace(run.results[2], plan_length=9, short_length=2)
+    run = replace(run, results=[*run.results[:2], long])
+    page = show(render_page([run], replays, [DRAWING]))
     buttons = page.get_by_role("button", name="Watch the plan of")
     assert buttons.count() == 2  # p2 is not solved
     buttons.nth(1).click()

@@ -100,9 +100,15 @@ def test_references_inside_the_page_have_their_targets(tmp_path):
 def test_rows_by_hand(tmp_path):
     rows = list_rows([make_run(tmp_path, ["p1", "p2"], domain="blocks-l")])
     assert rows == [
-        ["Blocks-L", "lifted", 3, "p1", "solved", 2, 2.0, 2, 0, 0.25, "blocks-l"],
-        ["Blocks-L", "lifted", 3, "p2", "step_limit", None, None, 2, 0, 0.25, "blocks-l"],
+        ["Blocks-L", "lifted", 3, "p1", "solved", 2, 2.0, 2, 0, 0.25, "blocks-l", None],
+        ["Blocks-L", "lifted", 3, "p2", "step_limit", None, None, 2, 0, 0.25, "blocks-l", None],
     ]
+
+
+def test_every_outcome_has_a_sign(tmp_path):
+    page = render_page([make_run(tmp_path, ["p1"])], [], [])
+    signs = re.search(r"const SIGNS = \{([^}]*)\}", page)
+    assert set(re.findall(r"(\w+):", signs[1])) == {outcome.key for outcome in Outcome}
 
 
 @pytest.mark.parametrize("most", [200_000, 120_000])

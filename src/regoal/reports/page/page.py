@@ -91,7 +91,7 @@ def list_rows(runs: Sequence[RunRecord]) -> list[Row]:
     """Return a row for each result of each run.
 
     Its columns are the row's domain, method, seed, problem, outcome, plan length, cost, steps,
-    returns, seconds, and the domain's name in its PDDL file.
+    returns, seconds, the domain's name in its PDDL file, and the length of the shortened plan.
     """
     order = {domain: i for i, domain in enumerate(sort_domains((r.domain, "") for r in runs))}
     return [
@@ -107,6 +107,7 @@ def list_rows(runs: Sequence[RunRecord]) -> list[Row]:
             result.returns,
             round(result.seconds, 3),
             result.domain,
+            result.short_length,
         ]
         for run in sorted(runs, key=lambda run: order[run.domain])
         for result in run.results

@@ -66,15 +66,15 @@ const COLUMNS = [
   ["Domain"], ["Method"], ["Seed", true], ["Problem"], ["Outcome"], ["Length", true], ["Cost", true],
   ["Steps", true], ["Returns", true], ["Seconds", true],
 ];
-const SIGNS = { solved: "✓", step_limit: "…", dead_end: "⊥", no_plan: "∅", time_limit: "◷",
-  memory_limit: "▤", invalid_plan: "✗", error: "!" };
+const SIGNS = { solved: "✓", step_limit: "…", dead_end: "⊥", no_plan: "∅", unsolvable: "⊘",
+  time_limit: "◷", memory_limit: "▤", invalid_plan: "✗", error: "!" };
 const PAGE = 100;
 
 /** The number of the plan to watch for a row, or -1. */
 function planOf(row) {
   const plans = DATA.watched.plans || [];
   return plans.findIndex((plan) => plan.domain === row[10] && plan.problem === row[3] &&
-    row[4] === "solved" && plan.steps.length === row[5] && !plan.fault);
+    row[4] === "solved" && [row[5], row[11]].includes(plan.steps.length) && !plan.fault);
 }
 
 (function showProblems() {
