@@ -113,7 +113,7 @@ def test_test_false_only_trains_and_is_told_apart_later(sweep):
 def test_missing_files_end_a_sweep_before_it_begins(sweep, folder):
     (folder / "hard/p1.pddl").unlink()
     (folder / "hard/p2.pddl").unlink()
-    with pytest.raises(UsageError, match=r"hard/p\*\.pddl names no problems: no problem"):
+    with pytest.raises(UsageError, match=r"hard/p\*\.pddl names no problems: there is no such"):
         run_sweep(sweep(), tell=pytest.fail, program=["never"])
     (folder / "domain.pddl").unlink()
     with pytest.raises(UsageError, match=r"domain\.pddl is not a file"):
@@ -172,6 +172,7 @@ def test_variants_are_runs_of_their_own(sweep):
         (("{more}", "[variants]\na = 3"), "variants.a must be a table of options"),
         (("{more}", "[test]\nsteps = 3"), "test has the option 'steps'. Choose from: layers, "),
         (("{more}", "[test]\nmax_steps = 0"), "test: max_steps must be above 0"),
+        (("{more}", "[test]\nmemory_limit = '100M'"), "memory_limit: The memory limit must be at"),
         (("{more}", "[test]\nmax_steps = true"), "test: max_steps = True has the wrong type"),
         (("{more}", "[test]\ntime_limit = 'long'"), "test: time_limit: 'long' is not a duration"),
     ],

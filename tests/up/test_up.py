@@ -345,7 +345,9 @@ def test_the_validator_judges_goals_that_leave_a_choice():
     pick = ActionInstance(problem.action("Pick Up"), (ObjectExp(problem.object("a")),))
     assert Validator().validate(problem, SequentialPlan([pick]))
     assert not Validator().validate(problem, SequentialPlan([]))
-    assert Planner().solve(problem).status is Status.UNSUPPORTED_PROBLEM
+    result = Planner().solve(problem)
+    assert result.status is Status.UNSUPPORTED_PROBLEM
+    assert result.log_messages[0].message.startswith("problem.pddl, line ")  # not where it was
 
 
 def test_the_librarys_own_report_finds_no_error():

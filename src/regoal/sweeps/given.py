@@ -131,8 +131,12 @@ def find_problems(place: str) -> list[Path]:
     text = _expand(path)
     files = problem_files(Path(text)) if os.path.exists(text) else _list_matches(text)
     if not files[numbers]:
-        many = f"its {len(files)} problems have none with these numbers" if files else "no problem"
-        raise UsageError(f"{place} names no problems: {many}.")
+        why = (
+            f"its {len(files)} problems have none with these numbers"
+            if files
+            else "there is no such folder or file, and as a pattern it matches none"
+        )
+        raise UsageError(f"{place} names no problems: {why}.")
     return files[numbers]
 
 

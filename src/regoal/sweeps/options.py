@@ -7,6 +7,7 @@ from typing import Any
 
 from regoal.config import DEVICES, TrainConfig
 from regoal.errors import UsageError
+from regoal.system.limits import check_memory_limit
 from regoal.system.threads import MOST_THREADS
 from regoal.system.units import mebibytes, seconds
 
@@ -19,11 +20,19 @@ _NOT_LEARNING: dict[str, Collection[object]] = {
 }
 _OPTIONS = frozenset(field.name for field in fields(TrainConfig)) | _NOT_LEARNING.keys()
 """The options that a sweep may override; the sweep sets the others itself."""
+
+
+def _memory_limit(text: str) -> float:
+    """MiB of a memory size that regoal can run in. Raises `UsageError` for another."""
+    check_memory_limit(mib := mebibytes(text))
+    return mib
+
+
 TEST_OPTIONS: dict[str, tuple[type, Callable[[Any], float]]] = {
     "layers": (int, int),
     "max_steps": (int, int),
     "time_limit": (str, seconds),
-    "memory_limit": (str, mebibytes),
+    "memory_limit": (str, _memory_limit),
 }
 """Options of a test: their type, and a function that raises `UsageError` for a bad value."""
 

@@ -1,6 +1,7 @@
 """regoal's policies and its validator as engines of Unified Planning."""
 
 import math
+import re
 import tempfile
 import time
 import warnings
@@ -168,7 +169,8 @@ def _solve(
             return Status.TIMEOUT, None
         return _run(reading, seconds, log)
     except RegoalError as error:
-        log(LogLevel.ERROR, str(error))
+        # The user has not seen these files, and they are gone when the message is read.
+        log(LogLevel.ERROR, re.sub(rf"{re.escape(str(folder))}/[^/]*/", "", str(error)))
         return STATUSES[error.exit_code], None
     except (MemoryError, RuntimeError) as error:
         if not lacks_memory(error):
