@@ -371,16 +371,16 @@ def test_a_plan_for_a_domain_with_other_names(run_folder, lamps, capsys):
             None,
             ["--max-steps", "1", "--no-search"],
             12,
-            "No plan: after 1 step(s) the goal is not reached (step limit reached).",
+            "No plan was found: after 1 step(s) the goal is not reached (step limit reached).",
         ),
         (
             "(dark l0) (lit l0)",
             ["--no-search"],
             12,
-            "No plan: after 2 step(s) no action is applicable.",
+            "No plan was found: after 2 step(s) no action is applicable.",
         ),
-        ("(dark l0) (lit l0)", [], 11, "No plan: the search has seen every state from which"),
-        ("(lit l0) (broken l1)", [], 11, "No plan: the goal asks for (broken l1), which no action"),
+        ("(dark l0) (lit l0)", [], 11, "There is no plan: the search has seen every state"),
+        ("(lit l0) (broken l1)", [], 11, "There is no plan: the goal asks for (broken l1), which"),
     ],
 )
 def test_without_a_plan_there_is_no_file_and_a_reason(
@@ -399,7 +399,7 @@ def test_greedy_execution_that_has_seen_every_state_is_a_proof(run_folder, lamps
     (lamps / "p.pddl").write_text(problem(1).replace("(:init (dark l0))", "(:init)"))
     words = ["plan", run_folder, lamps / "domain.pddl", lamps / "p.pddl", "--out", lamps / "plan"]
     assert regoal(*words, "--no-search") == 11
-    told = "No plan: after 0 step(s) every state that can be reached has been visited."
+    told = "There is no plan: after 0 step(s) every state that can be reached has been visited."
     assert told in capsys.readouterr().out
 
 

@@ -293,7 +293,7 @@ def test_a_goal_that_cannot_be_reached_is_proven_unsolvable():
     problem.add_goal(problem.fluent("on")(b, a))
     result = Planner().solve(problem)
     assert result.status is Status.UNSOLVABLE_PROVEN
-    assert result.log_messages[-1].message.startswith("no plan: ")
+    assert result.log_messages[-1].message.startswith("There is no plan: ")
 
 
 def test_a_heuristic_is_not_used_and_output_goes_to_the_stream(tmp_path):

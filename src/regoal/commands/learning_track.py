@@ -157,7 +157,7 @@ class Solve:
         settings = TestSettings(layers=policy.layers, max_steps=MOST_STEPS, search=True)
         found = solve(policy, encoder, task, settings)
         if found.actions is None:
-            print(f"No plan: {found.reason}.")
+            print(found.refusal)
             return EXIT_CODES.get(found.outcome, EXIT_NO_PLAN)
         first = found.actions
         cost = self._write_if_cheaper(task, first, math.inf)

@@ -97,7 +97,7 @@ class Plan:
         )
         found = solve(policy, encoder, task, settings)
         if found.actions is None or found.ended is None:
-            print(f"No plan: {found.reason}.")
+            print(found.refusal)
             return EXIT_CODES.get(found.outcome, EXIT_NO_PLAN)
         ended = found.ended
         actions = self._take_out(task, found.actions) if self.shorten else found.actions

@@ -202,6 +202,12 @@ class Solution:
     ended: Ended | None = None
     """How the attempt went; None if no action was needed to see that there is no plan."""
 
+    @property
+    def refusal(self) -> str:
+        """One sentence for the user on a missing plan; a proof is told from a failure."""
+        proven = self.outcome is Outcome.UNSOLVABLE
+        return f"{'There is no plan' if proven else 'No plan was found'}: {self.reason}."
+
 
 def _group_by_domain(
     problems: Sequence[tuple[Path, Path]], known: Collection[str]

@@ -198,7 +198,7 @@ def _run(reading: _Reading, seconds: float, log: Log) -> tuple[Status, Sequentia
     settings = TestSettings(layers=policy.layers, time_limit_s=seconds, search=True)
     found = solve(policy, encoder, task, settings)
     if found.actions is None:
-        log(LogLevel.INFO, f"no plan: {found.reason}")
+        log(LogLevel.INFO, found.refusal)
         return WITHOUT_PLAN.get(found.outcome, Status.UNSOLVABLE_INCOMPLETELY), None
     left = deadline - time.perf_counter()
     plan, verdict, _ = shorten(task, found.actions, min(SECONDS, left / 2))
