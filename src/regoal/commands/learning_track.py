@@ -44,8 +44,10 @@ if TYPE_CHECKING:
 
 STARTED = time.perf_counter() - process_age()
 """When this process began, on the clock of `time.perf_counter`."""
-MOST_STEPS = 10_000
-"""Most actions of greedy execution, after which search follows."""
+LEAST_STEPS = 1000
+STEPS_A_LITERAL = 20
+"""Greedy execution has so many actions for each goal literal, and the least in any case; then
+commitment and search follow."""
 FOUND_THEN = {EXIT_TIME: EXIT_FOUND_THEN_TIME, EXIT_MEMORY: EXIT_FOUND_THEN_MEMORY}
 """The exit codes of a limit if there is a result already."""
 
@@ -154,7 +156,8 @@ class Solve:
         task = load_task(domain, self.problem)
         for note in (*notes, *unread_goals(encoder, [task])):
             print(note)
-        settings = TestSettings(layers=policy.layers, max_steps=MOST_STEPS, search=True)
+        steps = max(LEAST_STEPS, STEPS_A_LITERAL * len(task.goal))
+        settings = TestSettings(layers=policy.layers, max_steps=steps, search=True)
         found = solve(policy, encoder, task, settings)
         if found.actions is None:
             print(found.refusal)
