@@ -182,6 +182,11 @@ def test_options_without_a_value_or_an_executor_are_refused(tmp_path, sweep, wor
     assert "--submitit" in capsys.readouterr().err
 
 
+def test_a_negative_number_of_jobs_is_refused(tmp_path, sweep, capsys):
+    assert cli.run(["sweep", str(tmp_path / "sweep.toml"), "--jobs", "-3"]) == 36
+    assert "--jobs must be 0 or more, got -3." in capsys.readouterr().err
+
+
 @pytest.fixture
 def slurm(tmp_path):
     """The environment of a new SLURM of two nodes on this machine."""

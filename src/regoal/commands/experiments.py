@@ -40,6 +40,8 @@ class Sweep:
         from regoal.sweeps.commands import print_commands
         from regoal.sweeps.sweep_file import read_sweep
 
+        if self.jobs < 0:
+            raise UsageError(f"--jobs must be 0 or more, got {self.jobs}.")
         grid = read_sweep(self.file)
         if self.print_commands:
             print("\n".join(print_commands(grid)))
