@@ -234,3 +234,24 @@ def one_thread() -> None:
 def threads() -> Callable[[int], None]:
     """Sets how many threads the kernel uses in this test."""
     return cpu_kernel.use_threads
+
+
+def walked(task: Task, names: Iterable[str]) -> list[State]:
+    """Return the states of a walk, given by action names such as "(walk a b)"."""
+    states = [task.initial_state]
+    for name in names:
+        (action,) = (a for a in task.applicable_actions(states[-1]) if str(a) == name)
+        states.append(task.successor(states[-1], action))
+    return states
+
+
+def reachable(task: Task) -> set[State]:
+    """Return all states that can be reached, by breadth-first search without any pruning."""
+    seen, waiting = {task.initial_state}, [task.initial_state]
+    for state in waiting:
+        for action in task.applicable_actions(state):
+            after = task.successor(state, action)
+            if after not in seen:
+                seen.add(after)
+                waiting.append(after)
+    return seen

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import regoal.evaluation.search
+from conftest import reachable
 from regoal.domains import gripper
 from regoal.domains.splits import domain_pddl
 from regoal.errors import TooWideError
@@ -54,18 +55,6 @@ def search(policy):
         return Search(policy(relations, seed=seed), Encoder(relations), task, layers=3)
 
     return build
-
-
-def reachable(task):
-    """All states that can be reached, by breadth-first search without any pruning."""
-    seen, waiting = {task.initial_state}, [task.initial_state]
-    for state in waiting:
-        for action in task.applicable_actions(state):
-            after = task.successor(state, action)
-            if after not in seen:
-                seen.add(after)
-                waiting.append(after)
-    return seen
 
 
 @pytest.mark.parametrize("seed", range(3))

@@ -4,13 +4,13 @@ import random
 
 import pytest
 
+from conftest import walked
 from regoal.domains import spanner
 from regoal.domains.splits import domain_pddl
 from regoal.errors import TooWideError
 from regoal.planning.datalog import grounding
 from regoal.planning.dead_ends import first_dead_end, is_dead
 from regoal.planning.goals import Atom, Goal
-from regoal.planning.load import load_domain, load_task
 from regoal.planning.relaxation import Relaxation, Relaxations
 
 # Each coin buys one thing, or is lost. One coin would do for everything in the relaxation.
@@ -28,22 +28,8 @@ THINGS = """
 
 
 @pytest.fixture
-def shop(tmp_path):
-    return read(tmp_path, SHOP, THINGS)
-
-
-def read(folder, domain, problem):
-    (folder / "domain.pddl").write_text(domain)
-    (folder / "p1.pddl").write_text(problem)
-    return load_task(load_domain(folder / "domain.pddl"), folder / "p1.pddl")
-
-
-def walked(task, names):
-    states = [task.initial_state]
-    for name in names:
-        (action,) = (a for a in task.applicable_actions(states[-1]) if str(a) == name)
-        states.append(task.successor(states[-1], action))
-    return states
+def shop(read_task):
+    return read_task(SHOP, THINGS)
 
 
 WALKS = [
@@ -87,9 +73,9 @@ def test_a_task_with_too_many_rules_for_the_relaxation(shop, monkeypatch):
     assert first_dead_end(walked(shop, ["(lose a)", "(lose b)"]), shop.goal, Relaxations()) == 2
 
 
-def test_every_state_of_a_small_spanner_is_judged_rightly(tmp_path):
+def test_every_state_of_a_small_spanner_is_judged_rightly(read_task):
     instance = spanner.generate(random.Random(1), nuts=2, longest_path=6, spare_spanners=1)
-    task = read(tmp_path, domain_pddl("spanner"), instance.to_pddl())
+    task = read_task(domain_pddl("spanner"), instance.to_pddl())
     ways = {task.initial_state: set()}
     waiting = [task.initial_state]
     while waiting:

@@ -5,6 +5,7 @@ from itertools import islice
 
 import pytest
 
+from conftest import walked
 from regoal.domains.splits import domain_pddl, instances
 from regoal.planning.datalog import grounding
 from regoal.planning.goals import Atom, Goal
@@ -54,15 +55,6 @@ def first_dead(states, goal):
     reached = [relaxation.reaches(state, goal) for state in states]
     assert reached == sorted(reached, reverse=True)  # once dead, dead for good
     return reached.index(False) if False in reached else None
-
-
-def walked(task, names):
-    """Return the states of a walk, given by action names such as "(walk a b)"."""
-    states = [task.initial_state]
-    for name in names:
-        (action,) = (a for a in task.applicable_actions(states[-1]) if str(a) == name)
-        states.append(task.successor(states[-1], action))
-    return states
 
 
 WALKS = [

@@ -4,6 +4,7 @@ from itertools import permutations
 
 import pytest
 
+from conftest import reachable
 from regoal.planning.goals import Atom
 from regoal.planning.symmetry import Symmetry
 
@@ -21,17 +22,6 @@ CARRY_FOUR = """(define (problem four) (:domain carry) (:objects a b c d)
 FIVE = """(define (problem five) (:domain blocks) (:objects a b c d e)
   (:init (ontable a) (ontable b) (ontable c) (ontable d) (ontable e)
     (clear a) (clear b) (clear c) (clear d) (clear e) (handempty)) (:goal (and (on a b))))"""
-
-
-def reachable(task):
-    seen, waiting = {task.initial_state}, [task.initial_state]
-    for state in waiting:
-        for action in task.applicable_actions(state):
-            after = task.successor(state, action)
-            if after not in seen:
-                seen.add(after)
-                waiting.append(after)
-    return waiting
 
 
 def orbit(state, names):

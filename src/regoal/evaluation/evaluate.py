@@ -204,7 +204,7 @@ class Solution:
 
     @property
     def refusal(self) -> str:
-        """One sentence for the user on a missing plan; a proof is told from a failure."""
+        """Say in one sentence why there is no plan; a proof reads otherwise than a failure."""
         proven = self.outcome is Outcome.UNSOLVABLE
         return f"{'There is no plan' if proven else 'No plan was found'}: {self.reason}."
 

@@ -11,7 +11,6 @@ from itertools import islice
 from operator import attrgetter
 from typing import Any
 
-import pymimir
 from pymimir.advanced.formalism import (
     DerivedPredicate,
     FluentGroundAtomList,
@@ -42,11 +41,6 @@ class State:
         self._library_problem = task.library_problem
         self.index: int = library_state.get_index()
         self._hash = hash((task.salt, self.index))
-
-    @property
-    def wrapped(self) -> pymimir.State:
-        """This state as a value of the library."""
-        return pymimir.State(self._library_state, self._library_problem)
 
     def __eq__(self, other: object) -> bool:
         return (
