@@ -119,11 +119,11 @@ class Plan:
         self, task: "Task", actions: "Sequence[GroundAction]"
     ) -> "Sequence[GroundAction]":
         """Return the plan without useless actions, and print how many there were, if any."""
-        from regoal.planning.shortening.shorten import SECONDS, shorten
+        from regoal.planning.shortening.shorten import shorten, time_to_shorten
 
         begin = time.perf_counter()
         left = self.time_limit - (begin - STARTED)
-        found = shorten(task, actions, min(SECONDS, left / 2))
+        found = shorten(task, actions, time_to_shorten(left))
         seconds = time.perf_counter() - begin
         count = len(actions) - len(found.actions)
         if count:

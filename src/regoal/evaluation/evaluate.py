@@ -23,7 +23,7 @@ from regoal.planning.domain import Domain
 from regoal.planning.load import load_domain, load_task
 from regoal.planning.matching.library_schema import schema_of
 from regoal.planning.plans import format_plan, validate_plan
-from regoal.planning.shortening.shorten import SECONDS, shorten
+from regoal.planning.shortening.shorten import SECONDS, shorten, time_to_shorten
 from regoal.planning.task import Task
 from regoal.records.results import Outcome, PlanResult, problem_names
 from regoal.system.copies import call_with_limits
@@ -362,7 +362,7 @@ def _time_to_shorten(settings: TestSettings, started: float) -> float:
     """
     if math.isinf(settings.memory_limit_mib):
         return SECONDS
-    return min(SECONDS, (settings.time_limit_s - (time.perf_counter() - started)) / 2)
+    return time_to_shorten(settings.time_limit_s - (time.perf_counter() - started))
 
 
 def _make_result(

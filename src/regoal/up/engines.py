@@ -44,7 +44,7 @@ from regoal.planning.domain import Domain
 from regoal.planning.load import load_domain, load_task
 from regoal.planning.matching.library_schema import schema_of
 from regoal.planning.plans import Verdict, check_plan_text, parse_plan
-from regoal.planning.shortening.shorten import SECONDS, shorten
+from regoal.planning.shortening.shorten import shorten, time_to_shorten
 from regoal.planning.task import Task
 from regoal.records.results import Outcome
 from regoal.system.threads import free_threads
@@ -201,7 +201,7 @@ def _run(reading: _Reading, seconds: float, log: Log) -> tuple[Status, Sequentia
         log(LogLevel.INFO, found.refusal)
         return WITHOUT_PLAN.get(found.outcome, Status.UNSOLVABLE_INCOMPLETELY), None
     left = deadline - time.perf_counter()
-    plan, verdict, _ = shorten(task, found.actions, min(SECONDS, left / 2))
+    plan, verdict, _ = shorten(task, found.actions, time_to_shorten(left))
     if not verdict.valid:
         log(LogLevel.ERROR, f"the plan that was found is not valid: {verdict.reason}")
         return Status.INTERNAL_ERROR, None

@@ -44,6 +44,15 @@ class Shortened(NamedTuple):
     """Why steps may be left that are useless, for the user; empty if all was tried."""
 
 
+def time_to_shorten(left: float) -> float:
+    """Return the seconds for shortening if `left` seconds are left: half of them, 10 at most.
+
+    >>> time_to_shorten(5.0), time_to_shorten(60.0)
+    (2.5, 10.0)
+    """
+    return min(SECONDS, left / 2)
+
+
 def shorten(task: Task, plan: Sequence[GroundAction], seconds: float = SECONDS) -> Shortened:
     """Return the plan that `reduce` makes of a valid plan, if the validator accepts it.
 
