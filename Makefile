@@ -1,4 +1,4 @@
-# The two commands of the README, `make demo` and `make test`, both install first.
+# `make demo`, `make test` and `make docs` install first.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
