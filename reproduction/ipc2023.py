@@ -2,24 +2,27 @@
 
 For each domain: trains on its training problems alone and tests the policy (`trained`), tests the
 policy that comes with regoal if it has one for the domain, trained on other problems (`shipped`),
-and runs LAMA's first search (`lama`). Each test problem has 30 minutes, 8 GB and one core.
+and runs LAMA's first search (`lama`). Each test problem has 8 GB, one core and 2 minutes; what is
+left after them all is tried again with 30 minutes. `--time-limits` says otherwise.
 
-The record of a problem is kept in `results/ipc2023/METHOD/DOMAIN.jsonl` as it ends, and the policy
-next to it, so a test goes on after any stop and on any machine that has these files. The table is
-made from them and written to `results/ipc2023.csv`.
+The record of a problem is kept in `results/ipc2023/METHOD/DOMAIN.LIMIT.jsonl` as it ends, and the
+policy in `results/ipc2023/trained/`, so a test goes on after any stop and on any machine that has
+these files. The table is made from them and written to `results/ipc2023.csv`.
 """
 
 import argparse
 import os
 import shutil
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 
 from regoal.cli import script
 from regoal.errors import EXIT_DONE, RegoalError, UsageError
 from regoal.planning.problem_files import problem_files
+from regoal.records.results import Outcome
 from regoal.records.run_record import POLICY, read_results
 from regoal.reports.rendering import to_markdown
 from regoal.sweeps.commands import copy_given_problems, option_words
@@ -35,6 +38,7 @@ from reproduction.ipc2023_tables import (
     coverage_table,
     quality_table,
     read_all,
+    read_domain,
     to_csv,
 )
 
@@ -45,7 +49,8 @@ SHIPPED = {
     "spanner": "spanner",
 }
 """The policies that come with regoal, by the domains that they are for."""
-LIMITS: Mapping[str, Value] = {"time_limit": "30m", "memory_limit": "8G"}
+LIMITS: Mapping[str, Value] = {"memory_limit": "8G"}
+TIME_LIMITS = ("2m", "30m")
 MAX_STEPS = 20000
 
 
@@ -56,6 +61,10 @@ def main() -> None:
     )
     parser.add_argument("methods", nargs="*", help=f"some of {', '.join(METHODS)}; all if none")
     parser.add_argument("--only", nargs="+", default=DOMAINS, choices=DOMAINS, metavar="DOMAIN")
+    parser.add_argument(
+        "--time-limits", nargs="+", default=TIME_LIMITS, metavar="TIME",
+        help=f"of a problem, the shortest first ({' '.join(TIME_LIMITS)})",
+    )  # fmt: skip
     parser.add_argument("--table", action="store_true", help="run nothing, show the tables")
     arguments = parser.parse_args()
     if unknown := set(arguments.methods) - set(METHODS):
@@ -64,13 +73,13 @@ def main() -> None:
     failures = []
     if not arguments.table:
         sweep = read_sweep(REPRODUCTION / "ipc2023.toml")
-        for method in arguments.methods or METHODS:
-            for domain in arguments.only:
-                try:
-                    run(method, domain, sweep, folder)
-                except RegoalError as error:  # the others can go on
-                    print(f"regoal: error: {error}", flush=True)
-                    failures.append(error)
+        of_all = product(arguments.time_limits, arguments.methods or METHODS, arguments.only)
+        for limit, method, domain in of_all:
+            try:
+                run(method, domain, sweep, folder, limit)
+            except RegoalError as error:  # the others can go on
+                print(f"regoal: error: {error}", flush=True)
+                failures.append(error)
     results = read_all(folder)
     write_text_atomically(folder.with_suffix(".csv"), to_csv(results))
     print(to_markdown(coverage_table(results)))
@@ -79,12 +88,14 @@ def main() -> None:
         raise failures[0]
 
 
-def run(method: str, domain: str, sweep: Sweep, folder: Path) -> None:
-    """Test one method on one domain; problems with a record are left out.
+def run(method: str, domain: str, sweep: Sweep, folder: Path, limit: str) -> None:
+    """Test one method on one domain with so much time a problem.
 
-    Raises `UsageError` if the test ends with an error.
+    Problems that have a record with this limit are left out, and those that a run with another
+    limit has solved, or that have ended before its time. Raises `UsageError` if the test ends with
+    an error.
     """
-    name, records = f"{domain}-2023", folder / method / f"{domain}.jsonl"
+    name, records = f"{domain}-2023", folder / method / f"{domain}.{limit}.jsonl"
     kind = method.partition("-")[0]
     if kind == "shipped" and domain not in SHIPPED:
         return
@@ -94,17 +105,24 @@ def run(method: str, domain: str, sweep: Sweep, folder: Path) -> None:
     sweep = replace(sweep, settings=own, given=given)
     copy_given_problems(replace(sweep, test={}))
     problems = sweep.instances(name, "test")
-    left = {path.stem for path in problem_files(problems)} - {
-        r.problem for r in read_results(records)
+    own = {r.problem for r in read_results(records)}
+    others = {
+        r.problem
+        for r in read_domain(folder / method, domain)
+        if r.outcome is not Outcome.TIME_LIMIT
     }
-    print(f"{method} {domain}: {len(left)} problems left", flush=True)
+    files = [p for p in problem_files(problems) if p.stem in own or p.stem not in others]
+    left = sum(path.stem not in own for path in files)
+    print(f"{method} {domain}: {left} problems left, {limit} each", flush=True)
     if not left:
         return
+    chosen = link_files([problems / "domain.pddl", *files], problems.parent / f"{method}-{limit}")
     limits = [word for item in sorted(LIMITS.items()) for word in option_words(*item)]
-    tested = ["--problems", str(problems), *limits, "--out", str(records), "--resume"]
+    limits += ["--time-limit", limit]
+    tested = ["--problems", str(chosen), *limits, "--out", str(records), "--resume"]
     tested += OPTIONS[method]
     if kind == "lama":
-        words = ["lama", str(problems / "domain.pddl"), *tested]
+        words = ["lama", str(chosen / "domain.pddl"), *tested]
     else:
         own_policy = folder / kind / f"{domain}.safetensors"
         policy = SHIPPED[domain] if kind == "shipped" else str(train(sweep, own_policy))
@@ -112,6 +130,15 @@ def run(method: str, domain: str, sweep: Sweep, folder: Path) -> None:
     code = run_and_wait([*PROGRAM, *words])
     if code != EXIT_DONE:
         raise UsageError(f"The test of {method} on {domain} ended with exit code {code}.")
+
+
+def link_files(files: Sequence[Path], folder: Path) -> Path:
+    """Make a folder with links to these files and nothing else; returns it."""
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    for path in files:
+        (folder / path.name).symlink_to(path.resolve())
+    return folder
 
 
 def run_and_wait(command: list[str]) -> int:

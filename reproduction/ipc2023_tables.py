@@ -10,10 +10,11 @@ from statistics import median
 from regoal.records.results import PlanResult
 from regoal.records.run_record import read_results
 from regoal.reports.attributes import MISSING
-from regoal.reports.rendering import Table
+from regoal.reports.rendering import Cell, Table
+from regoal.system.files import natural_key
 from reproduction.cells import text_row
 
-OPTIONS: dict[str, tuple[str, ...]] = {"trained": (), "shipped": (), "lama": ()}
+OPTIONS: dict[str, tuple[str, ...]] = {"trained": ("--search",), "shipped": ("--search",), "lama": ()}
 """Methods, each with its own options of `regoal evaluate` or `regoal lama`.
 
 A method begins with `trained`, `shipped` or `lama`, as `trained-fast` would.
@@ -45,10 +46,24 @@ Results = Mapping[tuple[str, str], Sequence[PlanResult]]
 def read_all(folder: Path) -> Results:
     """Read the records of all methods and domains."""
     return {
-        (method, domain): read_results(folder / method / f"{domain}.jsonl")
+        (method, domain): read_domain(folder / method, domain)
         for method in METHODS
         for domain in DOMAINS
     }
+
+
+def read_domain(folder: Path, domain: str) -> list[PlanResult]:
+    """Read the records of one method and domain, of all time limits.
+
+    A problem has one record: the one with a plan if there is one, else the one of the longest try.
+    """
+    best: dict[str, PlanResult] = {}
+    for path in sorted(folder.glob(f"{domain}.*.jsonl")):
+        for result in read_results(path):
+            known = best.setdefault(result.problem, result)
+            if not known.solved and (result.solved or result.seconds > known.seconds):
+                best[result.problem] = result
+    return sorted(best.values(), key=lambda result: natural_key(result.problem))
 
 
 @dataclass(frozen=True)
@@ -109,6 +124,8 @@ def coverage_table(results: Results) -> Table:
         ]
         solved = sum(len(part.solved) for domain in domains for part in domain)
         rows.append(text_row(method, *cells, solved, f"{100 * solved / max(total, 1):.1f}"))
+        if "--search" in OPTIONS[method]:
+            rows.append(_row_of_greedy(method, domains, total))
     for planner, solved_of_90 in PUBLISHED.items():
         cells = [MISSING if n is None else str(n) for n in solved_of_90]
         solved = sum(n or 0 for n in solved_of_90)
@@ -119,6 +136,18 @@ def coverage_table(results: Results) -> Table:
         rows=tuple(rows),
         notes=tuple(_note_unfinished(results)),
     )
+
+
+def _row_of_greedy(method: str, domains: Sequence[Sequence[Score]], total: int) -> list[Cell]:
+    """Count what a method solves by greedy execution, before it does anything else."""
+    found = [[sum(r.found_by == "greedy" for r in part.solved) for part in d] for d in domains]
+    run_on = [any(part.results for part in domain) for domain in domains]
+    cells = [
+        "+".join(map(str, counts)) if was_run else MISSING
+        for counts, was_run in zip(found, run_on, strict=True)
+    ]
+    solved = sum(map(sum, found))
+    return text_row(f"{method}, greedy", *cells, solved, f"{100 * solved / max(total, 1):.1f}")
 
 
 def _note_unfinished(results: Results) -> list[str]:

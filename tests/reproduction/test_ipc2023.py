@@ -1,5 +1,6 @@
 """`python -m reproduction.ipc2023`: trains, tests, goes on, and its tables."""
 
+import json
 import os
 import shutil
 import subprocess
@@ -75,9 +76,10 @@ def test_it_trains_tests_and_goes_on_from_what_it_has_left(call, tmp_path, monke
     call("trained")
     said = capfd.readouterr().out
     assert "| trained | 2+1+1 | 4 | 100.0 |" in said
+    assert "| trained, greedy | 2+1+1 | 4 | 100.0 |" in said
     assert "| shipped | - | 0 | 0.0 |" in said
     assert "| Best (1999), of 90 | 45 | 45 | 5.0 |" in said
-    records = tmp_path / "results/ipc2023/trained/lamps.jsonl"
+    records = tmp_path / "results/ipc2023/trained/lamps.2m.jsonl"
     names = ["easy-p1", "easy-p2", "hard-p4", "medium-p3"]
     assert [result.problem for result in read_results(records)] == names
     rows = (tmp_path / "results/ipc2023.csv").read_text().splitlines()
@@ -90,7 +92,8 @@ def test_it_trains_tests_and_goes_on_from_what_it_has_left(call, tmp_path, monke
     records.write_text("".join(lines[:2]))
     call("trained")
     said = capfd.readouterr().out
-    assert "trained lamps: 2 problems left" in said
+    assert "trained lamps: 2 problems left, 2m each" in said
+    assert "trained lamps: 0 problems left, 30m each" in said
     assert "2 of 4 problems have their results" in said
     assert not (tmp_path / "runs/lamps-2023").exists(), "it is not trained again"
     assert [result.problem for result in read_results(records)] == names
@@ -120,7 +123,7 @@ def test_scores(call):
     del call  # for its domain
     results = dict.fromkeys([(m, "lamps") for m in ("trained", "shipped", "lama")], ())
     results["trained", "lamps"] = [
-        replace(PLAN, plan_length=10, seconds=1.0, returns=1),
+        replace(PLAN, plan_length=10, seconds=1.0, returns=1, found_by="greedy"),
         replace(PLAN, problem="easy-p2", plan_length=30, seconds=9.0),
         failed("hard-p1"),
     ]
@@ -136,7 +139,9 @@ def test_scores(call):
     assert [[cell.text for cell in row] for row in table.rows] == [
         ["problems given: easy + medium + hard", "2+0+2", "4", "-"],
         ["trained", "2+0+0", "2", "50.0"],
+        ["trained, greedy", "1+0+0", "1", "25.0"],
         ["shipped", "-", "0", "0.0"],
+        ["shipped, greedy", "-", "0", "0.0"],
         ["lama", "1+0+1", "2", "50.0"],
         ["Best (1999), of 90", "45", "45", "5.0"],
     ]
@@ -144,6 +149,25 @@ def test_scores(call):
     rows = ipc2023_tables.to_csv(results).splitlines()
     assert rows[1] == "lamps,trained,easy,2,2,2,1,1.50,40,5.00"
     assert rows[-3] == "sum,trained,,4,3,2,1,1.50,40,5.00"
+
+
+def test_only_what_ran_out_of_time_is_tried_with_a_longer_limit(call, tmp_path, capfd):
+    call("trained", "--time-limits", "2m")
+    short = tmp_path / "results/ipc2023/trained/lamps.2m.jsonl"
+    kept = read_results(short)
+    late = replace(kept[0], outcome=Outcome.TIME_LIMIT, plan_length=None, seconds=120.0)
+    ended = replace(kept[1], outcome=Outcome.UNSOLVABLE, plan_length=None)
+    records = [late, ended, *kept[2:]]
+    short.write_text("".join(json.dumps(r.to_json()) + "\n" for r in records))
+    capfd.readouterr()
+    call("trained", "--time-limits", "3m")
+    said = capfd.readouterr().out
+    assert "trained lamps: 1 problems left, 3m each" in said
+    assert "| trained | 1+1+1 | 3 | 75.0 |" in said
+    long = read_results(short.with_name("lamps.3m.jsonl"))
+    assert [result.problem for result in long] == [late.problem]
+    call("trained", "--time-limits", "3m")
+    assert "trained lamps: 0 problems left, 3m each" in capfd.readouterr().out
 
 
 def test_published_figures_add_up_and_the_sweep_file_can_be_read():
