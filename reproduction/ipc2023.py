@@ -105,14 +105,14 @@ def run(method: str, domain: str, sweep: Sweep, folder: Path, limit: str) -> Non
     sweep = replace(sweep, settings=own, given=given)
     copy_given_problems(replace(sweep, test={}))
     problems = sweep.instances(name, "test")
-    own = {r.problem for r in read_results(records)}
-    others = {
+    tried = {r.problem for r in read_results(records)}
+    ended = {
         r.problem
         for r in read_domain(folder / method, domain)
         if r.outcome is not Outcome.TIME_LIMIT
     }
-    files = [p for p in problem_files(problems) if p.stem in own or p.stem not in others]
-    left = sum(path.stem not in own for path in files)
+    files = [p for p in problem_files(problems) if p.stem in tried or p.stem not in ended]
+    left = sum(path.stem not in tried for path in files)
     print(f"{method} {domain}: {left} problems left, {limit} each", flush=True)
     if not left:
         return

@@ -14,7 +14,11 @@ from regoal.reports.rendering import Cell, Table
 from regoal.system.files import natural_key
 from reproduction.cells import text_row
 
-OPTIONS: dict[str, tuple[str, ...]] = {"trained": ("--search",), "shipped": ("--search",), "lama": ()}
+OPTIONS: dict[str, tuple[str, ...]] = {
+    "trained": ("--search",),
+    "shipped": ("--search",),
+    "lama": (),
+}
 """Methods, each with its own options of `regoal evaluate` or `regoal lama`.
 
 A method begins with `trained`, `shipped` or `lama`, as `trained-fast` would.
@@ -138,7 +142,7 @@ def coverage_table(results: Results) -> Table:
     )
 
 
-def _row_of_greedy(method: str, domains: Sequence[Sequence[Score]], total: int) -> list[Cell]:
+def _row_of_greedy(method: str, domains: Sequence[Sequence[Score]], total: int) -> tuple[Cell, ...]:
     """Count what a method solves by greedy execution, before it does anything else."""
     found = [[sum(r.found_by == "greedy" for r in part.solved) for part in d] for d in domains]
     run_on = [any(part.results for part in domain) for domain in domains]
