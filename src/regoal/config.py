@@ -175,7 +175,7 @@ NOT_NEGATIVE = (
 PAPER = TrainConfig()
 
 LAPTOP = TrainConfig(
-    layers=30,
+    layers=15,
     achieved_goals=True,
     temperature=Decay(start=1.0, end=0.1, episodes=80, shape="geometric"),
     ladder=True,
@@ -185,7 +185,7 @@ LAPTOP = TrainConfig(
     replay_capacity=5000,
     advantage=0.9,
     settle=0.5,
-    average=0.98,
+    average=0.995,
     validation_noise=5.0,
     patience=3,
 )

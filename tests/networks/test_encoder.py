@@ -92,6 +92,37 @@ def test_two_cars_at_home_and_two_cars_swapped(read_task, policy, achieved_goals
     assert (values == pytest.approx(others, abs=1e-5)) is not achieved_goals
 
 
+PICTURES = """(define (domain pictures) (:requirements :strips)
+  (:predicates (place ?p) (camera ?c) (taken ?p ?c))
+  (:action take :parameters (?p ?c) :precondition (and (place ?p) (camera ?c))
+    :effect (taken ?p ?c)))"""
+
+
+def four_pictures(*taken):
+    """Write a problem that asks for pictures of two places by two cameras; some are taken."""
+    return f"""(define (problem four) (:domain pictures) (:objects p q c d)
+      (:init (place p) (place q) (camera c) (camera d) {" ".join(f"(taken {x})" for x in taken)})
+      (:goal (and (taken p c) (taken p d) (taken q c) (taken q d))))"""
+
+
+@pytest.mark.parametrize("achieved_goals", [False, True])
+def test_half_of_the_pictures_and_all_of_them(read_task, policy, achieved_goals):
+    # Each place has a picture and is a goal for both cameras, and each camera has taken one. Only
+    # a message of a missing picture tells the states apart; one of an achieved picture does not.
+    all_taken, half = (
+        read_task(PICTURES, four_pictures(*taken))
+        for taken in (("p c", "p d", "q c", "q d"), ("p c", "q d"))
+    )
+    relations = relations_of(schema_of(half.domain), achieved_goals=achieved_goals)
+    network = policy(relations)
+    done, missing = (
+        q_by_action(network, Encoder(relations), task.initial_state, half.goal, layers=8)
+        for task in (all_taken, half)
+    )
+    values, others = sorted(done.values()), sorted(missing.values())
+    assert (values == pytest.approx(others, abs=1e-5)) is not achieved_goals
+
+
 def test_goal_literals_that_are_true_are_achieved(read_task):
     # Nodes: a 0, b 1, p 2, q 3, r 4.
     task = read_task(CARS, two_cars("q", "q"))
@@ -99,14 +130,19 @@ def test_goal_literals_that_are_true_are_achieved(read_task):
     relations = relations_of(schema_of(task.domain), achieved_goals=True)
     encoder = Encoder(relations)
     rows = rows_of(encoder, encoder.batch([(task.initial_state, goal)]))
-    assert rows["goal", "at"] == [(0, 3), (1, 4)]
+    assert rows["missing", "at"] == [(1, 4)]
     assert rows["achieved", "at"] == [(0, 3)]
-    assert rows["goal-not", "on"] == rows["achieved-not", "on"] == [(0,)]
+    assert rows["achieved-not", "on"] == [(0,)]
+    assert len(rows["missing-not", "free"]) == encoder.state(task.initial_state).nodes
+    assert ("missing-not", "on") not in rows
     assert ("achieved-not", "free") not in rows
     holding = after(task, "(sail p q)", "(board a q)")
     rows = rows_of(encoder, encoder.batch([(holding, goal)]))
+    assert rows["missing", "at"] == [(0, 3), (1, 4)]
+    assert rows["missing-not", "on"] == [(0,)]
     assert ("achieved", "at") not in rows
     assert ("achieved-not", "on") not in rows
+    assert ("missing-not", "free") not in rows
     assert len(rows["achieved-not", "free"]) == encoder.state(holding).nodes
 
 
@@ -121,9 +157,20 @@ def test_three_blocks(tasks, encoders):
     assert names == [
         *("state clear 1", "state handempty 1", "state holding 1", "state on 2"),
         *("state ontable 1", "action pick-up 2", "action put-down 2", "action stack 3"),
-        *("action unstack 3", "goal clear 1", "goal handempty 1", "goal holding 1", "goal on 2"),
-        *("goal ontable 1", "goal-not clear 1", "goal-not handempty 1", "goal-not holding 1"),
-        *("goal-not on 2", "goal-not ontable 1", "achieved clear 1", "achieved handempty 1"),
+        *(
+            "action unstack 3",
+            "missing clear 1",
+            "missing handempty 1",
+            "missing holding 1",
+            "missing on 2",
+        ),
+        *(
+            "missing ontable 1",
+            "missing-not clear 1",
+            "missing-not handempty 1",
+            "missing-not holding 1",
+        ),
+        *("missing-not on 2", "missing-not ontable 1", "achieved clear 1", "achieved handempty 1"),
         *("achieved holding 1", "achieved on 2", "achieved ontable 1", "achieved-not clear 1"),
         *("achieved-not handempty 1", "achieved-not holding 1", "achieved-not on 2"),
         "achieved-not ontable 1",
@@ -146,7 +193,7 @@ def test_a_second_instance_begins_behind_the_first(tasks, encoders):
     assert rows["state", "holding"] == [(7,)]
     assert rows["action", "put-down"] == [(9, 7)]
     assert rows["action", "stack"] == [(10, 7, 5), (11, 7, 6), (12, 7, 8)]
-    assert rows["goal", "on"] == [(1, 2), (5, 6), (6, 7), (7, 8)]
+    assert rows["missing", "on"] == [(1, 2), (5, 6), (6, 7), (7, 8)]
     assert batch.object_instance.tolist() == [0] * 3 + [1] * 4
     assert batch.action_instance.tolist() == [0] * 2 + [1] * 4
     assert batch.instance_atom_counts.sum(axis=0).tolist() == batch.atom_counts.tolist()
@@ -164,10 +211,10 @@ def test_types_constants_static_atoms_and_negative_goals(tasks, encoders):
     assert not any(name == "object" for _, name in rows)
     assert rows["state", "route"] == [(0, 1), (1, 2), (2, 1)]
     assert rows["state", "fee"] == [(2,)]
-    assert rows["goal", "at"] == [(3, 2)]
-    assert rows["goal", "at-ferry"] == [(0,)]
-    assert rows["goal-not", "full"] == [(i,) for i in range(7)]
-    assert ("goal", "full") not in rows
+    assert rows["missing", "at"] == [(3, 2)]
+    assert rows["missing", "at-ferry"] == [(0,)]
+    assert rows["missing-not", "full"] == [(i,) for i in range(7)]
+    assert ("missing", "full") not in rows
     assert rows["action", "board"] == [(5, 3, 1)]
     assert rows["action", "sail"] == [(6, 1, 2)]
 
@@ -225,7 +272,7 @@ def test_a_domain_without_objects(tasks, encoders, policy):
     rows = rows_of(encoder, batch)
     assert rows["state", "lit"] == [(1,)]
     assert rows["state", "warm"] == [(2,)]
-    assert rows["goal", "warm"] == [(0,), (1,), (2,)]
+    assert rows["missing", "warm"] == [(0,), (1,), (2,)]
     values = [q.item() for q in network.q_values(batch, 2)]
     assert len({round(value, 4) for value in values}) == 3
 
@@ -253,7 +300,7 @@ def test_odd_names_stay_apart(tasks, encoders):
     assert rows["state", "train"] == [(i,) for i in range(5)]
     assert rows["action", "train"] == [(4,)]
     assert rows["action", "keys"] == [(3, 2)]
-    assert rows["goal", "type"] == [(0,)]
+    assert rows["missing", "type"] == [(0,)]
     assert ("state", "keys") not in rows
     assert max(r.arity for r in encoder.relations) == 5
 
@@ -272,7 +319,7 @@ def test_symbols_of_no_action_are_left_out(read_task):
         ("type", "a"), ("state", "p"), ("action", "go"), ("goal", "p"), ("goal-not", "p"),
     ]  # fmt: skip
     rows = rows_of(encoder, encoder.batch([(task.initial_state, task.goal)]))
-    assert rows["goal", "p"] == [(0,)]
+    assert rows["missing", "p"] == [(0,)]
 
 
 # Remembering

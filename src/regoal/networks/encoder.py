@@ -4,7 +4,7 @@ The input of the network is S_s + S_A(s) + S_g over O + {o_a : a applicable} (pa
 Predictions"). It holds the state's atoms, one atom P_A(o_a, o_1, ..., o_n) for each applicable
 action, and the goal's atoms under predicates of their own. Nodes are the task's objects, and after
 them one for each action. If there are relations of achieved goals, goal literals that are true in
-the state are atoms of these too (not in the paper; docs/explanation/deviations.md).
+the state are atoms of these instead (not in the paper; docs/explanation/deviations.md).
 
 A 0-ary atom has no argument that could get a message. It holds for every node, and so becomes
 one unary atom for each node. Types are unary relations. So is each constant of the domain, as
@@ -23,6 +23,7 @@ from regoal.networks.batch import Batch, EncodedAtoms, EncodedState, Input, Long
 from regoal.networks.relations import (
     ACHIEVED_KINDS,
     GOAL_KINDS,
+    MISSING_KINDS,
     Relation,
     index_of,
     parameter_order,
@@ -61,9 +62,12 @@ class Encoder:
         self._index = index_of(self.relations, matching)
         self._order = parameter_order(matching)
         self._arities = np.array([r.arity for r in self.relations], dtype=np.int64)
-        self._sees_achieved = not {r.kind for r in self.relations}.isdisjoint(
-            ACHIEVED_KINDS.values()
+        kinds = {r.kind for r in self.relations}
+        self._sees_achieved = not kinds.isdisjoint(
+            (*ACHIEVED_KINDS.values(), *MISSING_KINDS.values())
         )
+        self._goal_kinds = MISSING_KINDS if self._sees_achieved else GOAL_KINDS
+        """The kinds of goal literals that are false in the state."""
         self._fixed: dict[Task, tuple[EncodedAtoms, list[str]]] = {}
         self._tables: dict[tuple[Task, str], _AtomTable] = {}
         self._action_atoms: defaultdict[
@@ -111,22 +115,14 @@ class Encoder:
         return {
             atom.predicate
             for atom, positive in goal.literals()
-            if (GOAL_KINDS[positive], atom.predicate) not in self._index
+            if (self._goal_kinds[positive], atom.predicate) not in self._index
         }
 
     def goal(self, goal: Goal, state: State) -> EncodedAtoms:
-        """Encode the goal's literals, and which of them are true in the state."""
-        wanted = self._encode_literals(goal, state)
+        """Encode the goal's literals; those that are true in the state may have own relations."""
         if not self._sees_achieved:
-            return wanted
-        atoms = self._find_achieved_atoms(goal, state)
-        if not any(atoms):
-            return wanted
-        # The relations of achieved literals are the last ones.
-        achieved = self._pack(atoms, range(self.state(state).nodes))
-        return EncodedAtoms(
-            wanted.counts + achieved.counts, np.concatenate((wanted.args, achieved.args))
-        )
+            return self._encode_literals(goal, state)
+        return self._pack(self._find_goal_atoms(goal, state), range(self.state(state).nodes))
 
     def _encode_literals(self, goal: Goal, state: State) -> EncodedAtoms:
         """Encode the goal's literals, for all states with these objects and as many actions."""
@@ -134,7 +130,7 @@ class Encoder:
         if known is not None:
             return known
         nodes = range(self.state(state).nodes)
-        encoded = self._pack(self._find_goal_atoms(goal, state.task), nodes)
+        encoded = self._pack(self._find_goal_atoms(goal, state), nodes)
         # An atom without objects becomes one for each node, so it depends on the actions.
         if all(atom.objects for atom, _ in goal.literals()):
             if len(self._goals) >= MOST_GOALS:
@@ -167,11 +163,7 @@ class Encoder:
         parts = (
             self._encode_fixed(task)[0],
             self._pack(self._find_changing_atoms(task, atoms, actions), kept),
-            self._pack(
-                self._find_goal_atoms(goal, task)
-                + self._find_achieved_atoms(goal, representatives.state),
-                kept,
-            ),
+            self._pack(self._find_goal_atoms(goal, representatives.state), kept),
         )
         fixed, changing, wanted = (self._renumber(part, new) for part in parts)
         times = np.fromiter(multiplicity.values(), np.int64, len(multiplicity))
@@ -203,9 +195,22 @@ class Encoder:
         found += self._find_action_atoms(task, actions)
         return found
 
-    def _find_goal_atoms(self, goal: Goal, task: Task) -> list[EncodedAtom | None]:
-        tables = {sign: self._get_table(task, kind) for sign, kind in GOAL_KINDS.items()}
-        return [tables[positive][atom] for atom, positive in self._list_literals(goal, task)]
+    def _find_goal_atoms(self, goal: Goal, state: State) -> list[EncodedAtom | None]:
+        """Encode each goal literal, by whether it is true in the state if the network sees this."""
+        task = state.task
+        kinds = {
+            False: self._goal_kinds,
+            True: ACHIEVED_KINDS if self._sees_achieved else self._goal_kinds,
+        }
+        tables = {
+            (is_true, sign): self._get_table(task, kind)
+            for is_true, of_sign in kinds.items()
+            for sign, kind in of_sign.items()
+        }
+        return [
+            tables[state.holds(atom) == positive, positive][atom]
+            for atom, positive in self._list_literals(goal, task)
+        ]
 
     def _list_literals(self, goal: Goal, task: Task) -> tuple[tuple[Atom, bool], ...]:
         """Return the goal's literals in order, and remember them."""
@@ -215,18 +220,6 @@ class Encoder:
                 self._literals.clear()
             known = self._literals[task, goal] = tuple(goal.literals())
         return known
-
-    def _find_achieved_atoms(self, goal: Goal, state: State) -> list[EncodedAtom | None]:
-        """Encode the goal literals that are true in the state."""
-        if not self._sees_achieved:
-            return []
-        task = state.task
-        tables = {sign: self._get_table(task, kind) for sign, kind in ACHIEVED_KINDS.items()}
-        return [
-            tables[positive][atom]
-            for atom, positive in self._list_literals(goal, task)
-            if state.holds(atom) == positive
-        ]
 
     def _find_action_atoms(self, task: Task, actions: Sequence[GroundAction]) -> list[EncodedAtom]:
         """Encode the atom P_A(o_a, o_1, ..., o_n) of each action that has a relation."""

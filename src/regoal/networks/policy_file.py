@@ -16,15 +16,16 @@ import numpy as np
 from regoal.errors import UsageError
 from regoal.networks.parameters import Layout
 from regoal.networks.q_function import QFunction
-from regoal.networks.relations import Relation, relations_of
+from regoal.networks.relations import ACHIEVED_KINDS, GOAL_KINDS, Relation, relations_of
 from regoal.networks.tensor_file import Array, Facts, Kind, read_tensor_file, write_tensor_file
 from regoal.planning.matching.schema import Schema
 from regoal.system.files import short_digest
 
 FILE_NAME = "policy.safetensors"
 """The name of a policy in a run folder."""
-KIND = Kind("policy", 2, oldest=1)
-"""Version 2 may have relations of achieved goal literals."""
+KIND = Kind("policy", 3, oldest=1)
+"""Version 3 may have relations of goal literals by whether they are true in the state. Those of
+version 2 meant something else, and are refused."""
 MOST_LAYERS = 10_000
 MOST_ARGUMENTS = 1000
 MOST_OBJECTS = 2**31
@@ -82,7 +83,12 @@ def load_policy(path: Path) -> Policy:
         raise UsageError(f"{path} does not describe a policy ({error!r}). Use another copy.") from (
             error
         )
-    possible = relations_of(schema, achieved_goals=True)
+    kinds = {relation.kind for relation in relations}
+    if not kinds.isdisjoint(GOAL_KINDS.values()) and not kinds.isdisjoint(ACHIEVED_KINDS.values()):
+        raise UsageError(
+            f"{path} sees achieved goals as only one earlier version of regoal did. Train it again."
+        )
+    possible = relations_of(schema, achieved_goals=kinds.isdisjoint(GOAL_KINDS.values()))
     sizes = 1 <= layers <= MOST_LAYERS and 0 <= most_objects <= MOST_OBJECTS
     in_order = tuple(r for r in possible if r in set(relations)) == relations
     if not (in_order and sizes):

@@ -10,8 +10,8 @@ class Relation(NamedTuple):
     """A relation symbol of the network's input."""
 
     kind: str
-    """`type`, `constant`, `state`, `action`, `goal` or `goal-not` (a negative goal literal), or
-    `achieved` or `achieved-not` (a goal literal that is true in the state)."""
+    """`type`, `constant`, `state`, `action`, or that of a goal literal: `goal`, or `achieved` and
+    `missing` if the network sees which are true. Negative literals have `-not` after it."""
     name: str
     arity: int
     """Arguments in the input. An action's own node counts; a 0-ary predicate has one argument."""
@@ -20,19 +20,26 @@ class Relation(NamedTuple):
 GOAL_KINDS = {True: "goal", False: "goal-not"}
 """The kind of a goal literal's relation; the key says whether the literal is positive."""
 ACHIEVED_KINDS = {True: "achieved", False: "achieved-not"}
-"""The kind of its second relation, which holds the literal if it is true in the state."""
+"""The kind if the literal is true in the state, in a network that sees this."""
+MISSING_KINDS = {True: "missing", False: "missing-not"}
+"""The kind if it is false there."""
 
 
 def relations_of(schema: Schema, *, achieved_goals: bool = False) -> tuple[Relation, ...]:
     """List every relation that an input of this domain may hold, in a fixed order (paper, S').
 
-    With `achieved_goals`, goal literals that are true in the state have relations too. The paper
-    has none for them (docs/explanation/deviations.md). Symbols that no action and no axiom mentions
-    are left out: they cannot matter to a plan, and two files of one domain may differ in them.
+    With `achieved_goals`, goal literals that are true in the state have other relations than those
+    that are false. In the paper all have the same (docs/explanation/deviations.md). Symbols that no
+    action and no axiom mentions are left out: they cannot matter to a plan, and two files of one
+    domain may differ in them.
     """
     types = [s for s in schema.used_symbols if s.kind == "type"]
     predicates = [s for s in schema.used_symbols if s.kind == "predicate"]
-    of_goals = [*GOAL_KINDS.values(), *(ACHIEVED_KINDS.values() if achieved_goals else ())]
+    of_goals = (
+        (*MISSING_KINDS.values(), *ACHIEVED_KINDS.values())
+        if achieved_goals
+        else tuple(GOAL_KINDS.values())
+    )
     return (
         *(Relation("type", s.name, 1) for s in types),
         *(Relation("constant", name, 1) for name in sorted(schema.constants)),
