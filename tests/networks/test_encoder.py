@@ -213,8 +213,8 @@ def test_types_constants_static_atoms_and_negative_goals(tasks, encoders):
     assert rows["state", "fee"] == [(2,)]
     assert rows["missing", "at"] == [(3, 2)]
     assert rows["missing", "at-ferry"] == [(0,)]
-    assert rows["missing-not", "full"] == [(i,) for i in range(7)]
-    assert ("missing", "full") not in rows
+    assert rows["achieved-not", "full"] == [(i,) for i in range(7)]
+    assert ("achieved", "full") not in rows
     assert rows["action", "board"] == [(5, 3, 1)]
     assert rows["action", "sail"] == [(6, 1, 2)]
 
@@ -272,7 +272,8 @@ def test_a_domain_without_objects(tasks, encoders, policy):
     rows = rows_of(encoder, batch)
     assert rows["state", "lit"] == [(1,)]
     assert rows["state", "warm"] == [(2,)]
-    assert rows["missing", "warm"] == [(0,), (1,), (2,)]
+    assert rows["missing", "warm"] == [(0,), (1,)]
+    assert rows["achieved", "warm"] == [(2,)]
     values = [q.item() for q in network.q_values(batch, 2)]
     assert len({round(value, 4) for value in values}) == 3
 
@@ -319,7 +320,7 @@ def test_symbols_of_no_action_are_left_out(read_task):
         ("type", "a"), ("state", "p"), ("action", "go"), ("goal", "p"), ("goal-not", "p"),
     ]  # fmt: skip
     rows = rows_of(encoder, encoder.batch([(task.initial_state, task.goal)]))
-    assert rows["missing", "p"] == [(0,)]
+    assert rows["goal", "p"] == [(0,)]
 
 
 # Remembering
