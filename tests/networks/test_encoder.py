@@ -123,6 +123,38 @@ def test_half_of_the_pictures_and_all_of_them(read_task, policy, achieved_goals)
     assert (values == pytest.approx(others, abs=1e-5)) is not achieved_goals
 
 
+@pytest.mark.parametrize("achieved_goals", [False, True])
+def test_the_picture_that_is_missing(read_task, policy, achieved_goals):
+    # Each place lacks one picture and has the other, and so does each camera. That a place and a
+    # camera lack the same picture is a property of both.
+    task = read_task(PICTURES, four_pictures("p c", "q d"))
+    relations = relations_of(schema_of(task.domain), achieved_goals=achieved_goals)
+    values = q_by_action(
+        policy(relations), Encoder(relations), task.initial_state, task.goal, layers=8
+    )
+    useful, useless = values["(take p d)"], values["(take p c)"]
+    assert (useful == pytest.approx(useless, abs=1e-5)) is not achieved_goals
+
+
+def test_actions_and_atoms_that_mention_a_missing_literal(read_task):
+    # Nodes: p 0, q 1, c 2, d 3, then (take p c) 4, (take p d) 5, (take q c) 6, (take q d) 7.
+    domain = PICTURES.replace("(taken ?p ?c))", "(taken ?p ?c) (seen ?c ?p ?q))", 1).replace(
+        ":precondition (and", ":precondition (and (not (seen ?c ?p ?p))"
+    )
+    problem = four_pictures("p c").replace("(:init", "(:init (seen d p q) (seen c p q)")
+    task = read_task(domain, problem)
+    encoder = Encoder(relations_of(schema_of(task.domain), achieved_goals=True))
+    goal = Goal(frozenset({Atom("taken", ("p", "d"))}), frozenset({Atom("taken", ("p", "c"))}))
+    assert [str(a) for a in encoder.state(task.initial_state).actions] == [
+        "(take p c)", "(take p d)", "(take q c)", "(take q d)",
+    ]  # fmt: skip
+    rows = rows_of(encoder, encoder.batch([(task.initial_state, goal)]))
+    assert rows["aim", "taken"] == [(5,)]
+    assert rows["aim-not", "taken"] == [(4,)]
+    assert rows["match", "taken"] == [(0, 2)]
+    assert ("match", "seen") not in rows, "it never changes"
+
+
 def test_goal_literals_that_are_true_are_achieved(read_task):
     # Nodes: a 0, b 1, p 2, q 3, r 4.
     task = read_task(CARS, two_cars("q", "q"))
@@ -154,28 +186,17 @@ def test_three_blocks(tasks, encoders):
     task, encoder = tasks["blocks"]["three"], encoders["blocks"]
     batch = encoder.batch([(task.initial_state, task.goal)])
     names = [f"{r.kind} {r.name} {r.arity}" for r in encoder.relations]
+    predicates = ("clear 1", "handempty 1", "holding 1", "on 2", "ontable 1")
     assert names == [
-        *("state clear 1", "state handempty 1", "state holding 1", "state on 2"),
-        *("state ontable 1", "action pick-up 2", "action put-down 2", "action stack 3"),
-        *(
-            "action unstack 3",
-            "missing clear 1",
-            "missing handempty 1",
-            "missing holding 1",
-            "missing on 2",
-        ),
-        *(
-            "missing ontable 1",
-            "missing-not clear 1",
-            "missing-not handempty 1",
-            "missing-not holding 1",
-        ),
-        *("missing-not on 2", "missing-not ontable 1", "achieved clear 1", "achieved handempty 1"),
-        *("achieved holding 1", "achieved on 2", "achieved ontable 1", "achieved-not clear 1"),
-        *("achieved-not handempty 1", "achieved-not holding 1", "achieved-not on 2"),
-        "achieved-not ontable 1",
+        *(f"state {name}" for name in predicates),
+        *("action pick-up 2", "action put-down 2", "action stack 3", "action unstack 3"),
+        *(f"missing {name}" for name in predicates),
+        *(f"missing-not {name}" for name in predicates),
+        *(f"achieved {name}" for name in predicates),
+        *(f"achieved-not {name}" for name in predicates),
+        *("aim on 1", "aim-not on 1", "match on 2"),
     ]
-    assert batch.atom_counts.tolist() == [2, 5, 0, 1, 2, 1, 0, 0, 1, 0, 0, 0, 1] + [0] * 16
+    assert batch.atom_counts.tolist() == [2, 5, 0, 1, 2, 1, 0, 0, 1, 0, 0, 0, 1] + [0] * 19
     assert batch.args.tolist() == [0, 2, 0, 1, 2, 3, 4, 0, 1, 1, 2, 3, 2, 4, 0, 1, 1, 2]
     assert batch.nodes == 5
     assert batch.object_nodes.tolist() == [0, 1, 2]

@@ -4,7 +4,8 @@ The input of the network is S_s + S_A(s) + S_g over O + {o_a : a applicable} (pa
 Predictions"). It holds the state's atoms, one atom P_A(o_a, o_1, ..., o_n) for each applicable
 action, and the goal's atoms under predicates of their own. Nodes are the task's objects, and after
 them one for each action. If there are relations of achieved goals, goal literals that are true in
-the state are atoms of these instead (not in the paper; docs/explanation/deviations.md).
+the state are atoms of these instead, and what mentions all objects of one that is false is marked
+(not in the paper; docs/explanation/deviations.md).
 
 A 0-ary atom has no argument that could get a message. It holds for every node, and so becomes
 one unary atom for each node. Types are unary relations. So is each constant of the domain, as
@@ -20,9 +21,12 @@ from itertools import chain
 import numpy as np
 
 from regoal.networks.batch import Batch, EncodedAtoms, EncodedState, Input, Longs, join_inputs
+from regoal.networks.mentions import Mentions
 from regoal.networks.relations import (
     ACHIEVED_KINDS,
+    AIM_KINDS,
     GOAL_KINDS,
+    MATCH_KIND,
     MISSING_KINDS,
     Relation,
     index_of,
@@ -119,10 +123,13 @@ class Encoder:
         }
 
     def goal(self, goal: Goal, state: State) -> EncodedAtoms:
-        """Encode the goal's literals; those that are true in the state may have own relations."""
+        """Encode the goal's literals, and what mentions them if the network sees this."""
         if not self._sees_achieved:
             return self._encode_literals(goal, state)
-        return self._pack(self._find_goal_atoms(goal, state), range(self.state(state).nodes))
+        encoded = self.state(state)
+        atoms = self._find_goal_atoms(goal, state)
+        atoms += self._find_mentions(goal, state, state.fluent_atoms, encoded.actions)
+        return self._pack(atoms, range(encoded.nodes))
 
     def _encode_literals(self, goal: Goal, state: State) -> EncodedAtoms:
         """Encode the goal's literals, for all states with these objects and as many actions."""
@@ -155,15 +162,18 @@ class Encoder:
         objects = map(task.object_index.__getitem__, multiplicity)
         kept = [*objects, *range(len(task.objects), len(new))]
         new[kept] = np.arange(len(kept))
-        atoms = (
-            atom
-            for atom in representatives.state.fluent_atoms
-            if representatives.keeps(atom.objects)
-        )
+        state = representatives.state
+        atoms = [atom for atom in state.fluent_atoms if representatives.keeps(atom.objects)]
         parts = (
             self._encode_fixed(task)[0],
             self._pack(self._find_changing_atoms(task, atoms, actions), kept),
-            self._pack(self._find_goal_atoms(goal, representatives.state), kept),
+            self._pack(
+                [
+                    *self._find_goal_atoms(goal, state),
+                    *self._find_mentions(goal, state, atoms, actions),
+                ],
+                kept,
+            ),
         )
         fixed, changing, wanted = (self._renumber(part, new) for part in parts)
         times = np.fromiter(multiplicity.values(), np.int64, len(multiplicity))
@@ -211,6 +221,27 @@ class Encoder:
             tables[state.holds(atom) == positive, positive][atom]
             for atom, positive in self._list_literals(goal, task)
         ]
+
+    def _find_mentions(
+        self, goal: Goal, state: State, atoms: Iterable[Atom], actions: Sequence[GroundAction]
+    ) -> list[EncodedAtom | None]:
+        """Encode the atoms and actions that mention all objects of a goal literal that is false."""
+        task = state.task
+        missing = Mentions(
+            (atom, positive)
+            for atom, positive in self._list_literals(goal, task)
+            if state.holds(atom) != positive
+        )
+        if not (self._sees_achieved and missing):
+            return []
+        table = self._get_table(task, MATCH_KIND)
+        found = [table[a] for a in atoms if len(a.objects) > 1 and any(missing.among(a.objects))]
+        aims = {
+            (self._index.get((AIM_KINDS[mention.positive], mention.predicate)), node)
+            for node, action in enumerate(checked(actions), start=len(task.objects))
+            for mention in missing.among(action.objects)
+        }
+        return [*found, *((r, (node,)) for r, node in aims if r is not None)]
 
     def _list_literals(self, goal: Goal, task: Task) -> tuple[tuple[Atom, bool], ...]:
         """Return the goal's literals in order, and remember them."""

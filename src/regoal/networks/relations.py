@@ -1,6 +1,6 @@
 """The relation symbols of the network's input, and their names in another domain."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from regoal.planning.matching.schema import Matching, Schema, Symbol
@@ -11,7 +11,8 @@ class Relation(NamedTuple):
 
     kind: str
     """`type`, `constant`, `state`, `action`, or that of a goal literal: `goal`, or `achieved` and
-    `missing` if the network sees which are true. Negative literals have `-not` after it."""
+    `missing` if the network sees which are true; then also `aim` and `match`. What belongs to a
+    negative literal has `-not` after it."""
     name: str
     arity: int
     """Arguments in the input. An action's own node counts; a 0-ary predicate has one argument."""
@@ -23,30 +24,45 @@ ACHIEVED_KINDS = {True: "achieved", False: "achieved-not"}
 """The kind if the literal is true in the state, in a network that sees this."""
 MISSING_KINDS = {True: "missing", False: "missing-not"}
 """The kind if it is false there."""
+AIM_KINDS = {True: "aim", False: "aim-not"}
+"""The kind of an action's node if the action mentions all objects of a missing literal."""
+MATCH_KIND = "match"
+"""The kind of a state's atom, besides `state`, if it mentions all objects of a missing literal."""
 
 
 def relations_of(schema: Schema, *, achieved_goals: bool = False) -> tuple[Relation, ...]:
     """List every relation that an input of this domain may hold, in a fixed order (paper, S').
 
     With `achieved_goals`, goal literals that are true in the state have other relations than those
-    that are false. In the paper all have the same (docs/explanation/deviations.md). Symbols that no
-    action and no axiom mentions are left out: they cannot matter to a plan, and two files of one
-    domain may differ in them.
+    that are false, and there are relations for what mentions all objects of a false one. In the
+    paper all have the same (docs/explanation/deviations.md). Symbols that no action and no axiom
+    mentions are left out: they cannot matter to a plan, and two files of one domain may differ in
+    them.
     """
     types = [s for s in schema.used_symbols if s.kind == "type"]
     predicates = [s for s in schema.used_symbols if s.kind == "predicate"]
-    of_goals = (
-        (*MISSING_KINDS.values(), *ACHIEVED_KINDS.values())
-        if achieved_goals
-        else tuple(GOAL_KINDS.values())
-    )
     return (
         *(Relation("type", s.name, 1) for s in types),
         *(Relation("constant", name, 1) for name in sorted(schema.constants)),
         *(Relation("state", s.name, max(s.arity, 1)) for s in predicates),
         *(Relation("action", name, n + 1) for name, n in sorted(schema.action_arities.items())),
-        *(Relation(kind, s.name, max(s.arity, 1)) for kind in of_goals for s in predicates),
+        *_relations_of_goals(predicates, achieved_goals),
     )
+
+
+def _relations_of_goals(predicates: Sequence[Symbol], achieved_goals: bool) -> Iterator[Relation]:
+    of_literals = (
+        (*MISSING_KINDS.values(), *ACHIEVED_KINDS.values())
+        if achieved_goals
+        else tuple(GOAL_KINDS.values())
+    )
+    for kind in of_literals:
+        yield from (Relation(kind, s.name, max(s.arity, 1)) for s in predicates)
+    if achieved_goals:
+        wide = [s for s in predicates if s.arity > 1]
+        for kind in AIM_KINDS.values():
+            yield from (Relation(kind, s.name, 1) for s in wide)
+        yield from (Relation(MATCH_KIND, s.name, s.arity) for s in wide)
 
 
 def index_of(
