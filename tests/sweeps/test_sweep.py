@@ -88,6 +88,13 @@ def test_the_grid_goes_seed_by_seed(grid):
     ]
 
 
+def test_one_domain_may_have_other_goals_and_minutes(grid):
+    more = '[for.Blocks]\nhindsight = ["propositional"]\n[for.blocks-l]\nbudget_minutes = 40'
+    assert [(s.name, s.budget_minutes) for s in grid(more).settings if s.seed == 3] == [
+        ("blocks/propositional/3", 1.5), ("blocks-l/lifted/3", 40), ("blocks-l/state/3", 40),
+    ]  # fmt: skip
+
+
 def test_a_sweep_runs_everything_once(grid, program, tmp_path):
     told = []
     grid_ = grid("instances_seed = 7\n[overrides]\nlayers = 2\nlearn_dead_ends = false")
@@ -303,6 +310,22 @@ def test_printed_commands_do_the_same_in_a_shell(program, tmp_path):
         (("blocks-l", "Blocks"), "must be a list without repetition"),
         (("laptop", "labtop"), "preset has 'labtop'. Choose from: paper, laptop"),
         (("[3, 4]", "[-1]"), "a seed lies in"),
+        (("preset", "for = {maze = {}}\npreset"), "for.maze is for none of the domains"),
+        (("preset", "for = {blocks = 3}\npreset"), "for.blocks = 3 has the wrong type"),
+        (
+            ("preset", "for = {blocks = {seeds = [1]}}\npreset"),
+            "for.blocks has unknown keys: seeds",
+        ),
+        (
+            ("preset", "for = {blocks = {budget_minutes = true}}\npreset"),
+            "for.blocks.budget_minutes = True has the wrong type",
+        ),
+        (
+            ("preset", "for = {blocks = {budget_minutes = 0}}\npreset"),
+            "budget_minutes lies above 0",
+        ),
+        (("preset", "for = {blocks = {hindsight = []}}\npreset"), "for.blocks.hindsight must be"),
+        (("preset", "for = {blocks = {hindsight = ['x']}}\npreset"), "hindsight has 'x'"),
         (("preset", "overrides = {threads = -3}\npreset"), "threads = -3 is none that it can have"),
         (("preset", "overrides = {workers = 'two'}\npreset"), "workers = 'two' is none"),
         (("preset", "overrides = {workers = 1.0}\npreset"), "workers = 1.0 is none"),

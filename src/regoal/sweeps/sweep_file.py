@@ -7,6 +7,8 @@ seeds = [0, 1, 2]
 preset = "laptop"
 budget_minutes = 20
 instances_seed = 0    # optional
+[for.gripper]         # optional: other `hindsight` or `budget_minutes` for one domain
+budget_minutes = 5
 [overrides]           # optional: further options of `regoal train`
 layers = 20
 temperature.episodes = 50
@@ -40,6 +42,7 @@ _KEYS: dict[str, tuple[type, ...]] = {
     "preset": (str,),
     "budget_minutes": (int, float),
     "instances_seed": (int, type(None)),
+    "for": (dict, type(None)),
     "overrides": (dict, type(None)),
     "variants": (dict, type(None)),
     "test": (dict, bool, type(None)),
@@ -48,6 +51,8 @@ _KEYS: dict[str, tuple[type, ...]] = {
 """Keys of a sweep file and their types; those that may be none are optional."""
 
 
+_FOR_ONE_DOMAIN = ("hindsight", "budget_minutes")
+"""Keys that a sweep file may give for one domain alone."""
 _NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 INSTANCES = "instances"
 SPLITS = ("train", "validation", "test")
@@ -121,6 +126,7 @@ def read_sweep(path: Path) -> Sweep:
         _check_items(path, key, values[key], kind)
     given = _read_given(path, values["domains"], values.get("pddl", {}))
     _check_values(path, values)
+    of_domain = _read_for(path, values)
     variants = _read_variants(path, values)
     settings = tuple(
         RunSetting(
@@ -128,14 +134,14 @@ def read_sweep(path: Path) -> Sweep:
             hindsight,
             seed,
             values["preset"],
-            values["budget_minutes"],
+            of_domain[domain]["budget_minutes"],
             overrides,
             variant,
         )
         for seed in values["seeds"]
         for variant, overrides in variants.items()
         for domain in values["domains"]
-        for hindsight in values["hindsight"]
+        for hindsight in of_domain[domain]["hindsight"]
     )
     test = read_test(path, values.get("test", {}))
     sweep = Sweep(Path(values["out"]), settings, values.get("instances_seed", 0), test, given)
@@ -162,6 +168,28 @@ def _read_given(
                 f"{path}: domains has {name!r}. Choose from: {known}; or name its files in [pddl]."
             )
     return given
+
+
+def _read_for(path: Path, values: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """Return the values for each domain: those of all, and in their place those of `[for.DOMAIN]`.
+
+    Raises `UsageError` for a domain that the sweep does not have, and for a key or value that will
+    not do.
+    """
+    of_domain = {name: dict(values) for name in values["domains"]}
+    for given_name, table in values.get("for", {}).items():
+        name = given_name.lower()
+        if name not in of_domain:
+            raise UsageError(f"{path}: for.{given_name} is for none of the domains.")
+        _check(path, f"for.{given_name}", table, (dict,))
+        if unknown := sorted(set(table) - set(_FOR_ONE_DOMAIN)):
+            raise UsageError(f"{path}: for.{given_name} has unknown keys: {', '.join(unknown)}.")
+        for key, value in table.items():
+            _check(path, f"for.{given_name}.{key}", value, _KEYS[key])
+        of_domain[name] |= table
+        _check_items(path, f"for.{given_name}.hindsight", of_domain[name]["hindsight"], str)
+        _check_values(path, of_domain[name])
+    return of_domain
 
 
 def _read_variants(path: Path, values: Mapping[str, Any]) -> dict[str, dict[str, Value]]:
