@@ -68,11 +68,14 @@ def make_table(
     name: str,
     arguments: Arguments,
     summarise: Callable[[Records, Sweep], tuple[Sequence[Table], str]],
+    *,
+    csv_name: str = "",
 ) -> None:
     """Run the cells of `reproduction/NAME.toml` that have no record, and show their tables.
 
-    The records are in `results/NAME.jsonl`. `summarise` makes the tables and the text of
-    `results/NAME.csv`. Raises `UsageError` if some run fails, after all others have ended.
+    The records are in `results/NAME.jsonl`. `summarise` makes the tables and the text of a CSV
+    file in `results/`, which is `NAME.csv` unless `csv_name` is given. Raises `UsageError` if some
+    run fails, after all others have ended.
     """
     sweep, file = read_sweep(REPRODUCTION / f"{name}.toml"), RESULTS_FOLDER / f"{name}.jsonl"
     failed: Sequence[object] = ()
@@ -82,7 +85,7 @@ def make_table(
         failed = run_cells(sweep, file, only=arguments.only, jobs=arguments.jobs)
     if records := read_records(file):
         tables, text = summarise(records, sweep)
-        write_text_atomically(file.with_suffix(".csv"), text)
+        write_text_atomically(RESULTS_FOLDER / (csv_name or f"{name}.csv"), text)
         print("\n".join(map(to_markdown, tables)), end="")
     else:
         print(f"{file} has no record yet.")

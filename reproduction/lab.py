@@ -15,7 +15,7 @@ from downward.reports.scatter import ScatterPlotReport
 from regoal.cli import script
 from regoal.records.run_record import find_runs, load_run
 from regoal.reports.lab import make_attributes, name_algorithm, write_properties
-from reproduction.results import OUT as RESULTS
+from reproduction.cells import RESULTS_FOLDER
 
 REGOAL, LAMA = "regoal-lifted-0", "lama"
 OUT = Path(__file__).parent.parent / "build" / "lab"
@@ -29,7 +29,7 @@ def main() -> None:
 
 def write_reports(out: Path) -> None:
     """Write the properties and the three reports into a folder."""
-    runs = [load_run(folder) for folder in find_runs([RESULTS])]
+    runs = [load_run(folder) for folder in find_runs([RESULTS_FOLDER])]
     domains = {
         name: {r.domain for r in runs if name_algorithm(r) == name} for name in (REGOAL, LAMA)
     }

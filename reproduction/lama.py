@@ -1,7 +1,7 @@
 """LAMA on the test sets, for the paper's Table 2: `python -m reproduction.lama DOMAINS...`.
 
 When all records of a domain are complete, they are copied to `results/DOMAIN/lama/0/`. There,
-`python -m reproduction.results` and `regoal report results` find them. The limits for each problem
+`python -m reproduction.paper` and `regoal report results` find them. The limits for each problem
 are 5 minutes of processor time and 4 GiB.
 """
 
@@ -14,7 +14,7 @@ from regoal.cli import script
 from regoal.domains.splits import write_split
 from regoal.records.json_lines import write_json
 from regoal.records.run_record import CONFIG, RESULTS
-from reproduction.results import OUT
+from reproduction.cells import RESULTS_FOLDER
 from reproduction.words import words
 
 LIMITS = {"time-limit": "5m", "memory-limit": "4G"}
@@ -37,7 +37,7 @@ def test_problems(domain: str, seed: int) -> Path:
 
 def run(domain: str, folder: Path) -> None:
     """Find LAMA's first plans for the problems of a folder, one at a time."""
-    out = OUT / domain / "lama" / "0"
+    out = RESULTS_FOLDER / domain / "lama" / "0"
     unfinished = BUILD / "lama" / f"{domain}.jsonl"
     limits = [word for name, value in LIMITS.items() for word in (f"--{name}", value)]
     command = [sys.executable, "-m", "regoal.cli", "lama", str(folder / "domain.pddl")]

@@ -1,16 +1,19 @@
-"""Copy the policies of a sweep into the package: `python -m reproduction.ship runs/benchmark`.
+"""Copy the policies of a sweep into the package: `python -m reproduction.ship runs/paper`.
 
 For each domain, the policy that was best on the validation problems is copied: the one that solves
-most, and among these needs the fewest steps. It must solve more than half of the test problems.
+the most, then the most tenths with noise, then with the fewest actions. It must solve more than
+half of the test problems. Rows with suffix -L are left out.
 """
 
 import shutil
 from collections import defaultdict
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
 from regoal.networks.policy_file import load_policy
 from regoal.records.run_record import POLICY, RESULTS, read_results
+from regoal.records.validation import Validation
 from reproduction.words import words
 
 POLICIES = Path(__file__).parent.parent / "src" / "regoal" / "policies"
@@ -19,16 +22,24 @@ POLICIES = Path(__file__).parent.parent / "src" / "regoal" / "policies"
 def main() -> None:
     """Copy `RUNS/DOMAIN/HINDSIGHT/SEED/policy.safetensors` to `policies/DOMAIN.safetensors`."""
     POLICIES.mkdir(exist_ok=True)
-    found: defaultdict[str, list[tuple[int, int, Path]]] = defaultdict(list)
+    found: defaultdict[str, list[Path]] = defaultdict(list)
     for path in [path for runs in words(Path, "runs", __doc__) for path in policies_of(runs)]:
-        validation: Any = load_policy(path).facts["validation"]
-        found[path.parts[-4]].append((-validation["solved"], validation["plan_length"], path))
+        if not (domain := path.parts[-4]).endswith("-l"):
+            found[domain].append(path)
     for domain, policies in found.items():
-        *_, path = min(policies)
+        path = max(policies, key=rate)  # the first of equal ones
         results = read_results(path.parent / RESULTS)
         if 2 * sum(result.solved for result in results) > len(results):
             shutil.copyfile(path, POLICIES / f"{domain}.safetensors")
             print(domain, path.parent)
+
+
+def rate(path: Path) -> tuple[int, int, int]:
+    """Return how good validation has found a policy: more is better."""
+    facts: Any = load_policy(path).facts["validation"]
+    return Validation(
+        **{f.name: facts[f.name] for f in fields(Validation) if f.name in facts}
+    ).merit
 
 
 def policies_of(runs: Path) -> list[Path]:
