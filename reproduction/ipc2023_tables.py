@@ -39,8 +39,8 @@ DOMAINS = (
     "spanner", "transport",
 )  # fmt: skip
 COLUMNS = (
-    "domain", "method", "part", "given", "tested", "solved", "solved_without_return", "quality",
-    "actions", "median_seconds",
+    "domain", "method", "part", "given", "tested", "solved", "solved_greedily",
+    "solved_without_return", "quality", "actions", "median_seconds",
 )  # fmt: skip
 
 Results = Mapping[tuple[str, str], Sequence[PlanResult]]
@@ -203,6 +203,7 @@ def _numbers(scores: Sequence[Score]) -> list[object]:
         sum(found.given for found in scores),
         sum(len(found.results) for found in scores),
         len(solved),
+        sum(result.found_by == "greedy" for result in solved),
         sum(result.solved_without_return for result in solved),
         f"{sum(found.quality for found in scores):.2f}",
         sum(result.plan_length or 0 for result in solved),

@@ -209,7 +209,7 @@ def _note_missing(missing: Mapping[tuple[str, str], Sequence[int]], rows: Rows) 
         by_seeds[tuple(seeds)].append(f"{display_name(domain)} {goals}")
     every = len(missing.keys() | rows.keys())
     parts = [
-        f"seeds {', '.join(map(str, seeds))} of "
+        f"seed{'s' if seeds[1:] else ''} {', '.join(map(str, seeds))} of "
         + ("all rows" if len(names) == every else ", ".join(names))
         for seeds, names in by_seeds.items()
     ]

@@ -8,6 +8,7 @@ import pytest
 
 from regoal import cli, commands, errors
 from regoal.networks.policy_file import shipped_policies
+from reproduction import ipc2023_tables, paper
 from tools import readme_table
 
 README = Path(__file__).parent.parent / "README.md"
@@ -73,14 +74,68 @@ def test_the_table_of_commands_is_complete():
     assert sorted(named) == sorted(commands.COMMANDS)
 
 
-def test_the_table_of_results_is_that_of_the_records():
-    coverage = (README.parent / "results" / "coverage.csv").read_text(encoding="utf-8")
-    assert readme_table.with_table(readme(), coverage) == readme()
+def test_the_tables_of_results_are_those_of_the_records():
+    assert readme_table.with_tables(readme(), README.parent / "results") == readme()
 
 
-def test_it_is_short():
-    text = re.sub(r"```.*?```|^\|.*?$", "", readme(), flags=re.DOTALL | re.MULTILINE)
-    assert len(text.split()) <= 700
+@pytest.fixture
+def filled(tmp_path):
+    """The README with tables from files of a few cells, and the folder of these."""
+    lines = [
+        ",".join(paper.COLUMNS),
+        "blocks,lifted,0,0,9,2,20,0,9,20,97,95,100,9000,90,92.8,,abc",
+        "blocks,lifted,1,1,9,2,20,0,8,20,99,98,100,9000,90,90.9,,abc",
+        "blocks,propositional,0,1,9,2,20,0,9,20,3,3,100,9000,90,90.0,,abc",
+        "visitall-l,lifted,0,1,9,2,20,0,9,20,4,4,100,9000,90,90.0,,abc",
+    ]
+    (tmp_path / "coverage.csv").write_text("\n".join(lines))
+    lines = [
+        ",".join(ipc2023_tables.COLUMNS),
+        "blocksworld,trained,easy,30,30,29,20,29,9.0,400,1.0",
+        "blocksworld,trained,hard,15,15,5,4,5,9.0,400,1.0",
+        "blocksworld,lama,easy,30,30,28,0,28,9.0,400,1.0",
+        "blocksworld,lama,hard,15,9,7,0,7,9.0,400,1.0",
+        "ferry,trained,easy,30,30,7,0,7,9.0,400,1.0",  # and not yet on the hard ones
+        "ferry,lama,hard,15,15,7,0,7,9.0,400,1.0",
+        "transport,shipped,easy,30,30,0,0,0,0.0,0,",
+        "sum,trained,,45,45,34,24,34,9.0,400,1.0",
+    ]
+    (tmp_path / "ipc2023.csv").write_text("\n".join(lines))
+    return readme_table.with_tables(readme(), tmp_path), tmp_path
+
+
+def test_its_tables_have_the_cells_that_there_are(filled):
+    text, folder = filled
+    tables = [re.findall(r"^\|.*\n", part, re.MULTILINE) for part in blocks_of_results(text)]
+    assert tables[0][2:] == [
+        "| Blocks | 2-14 blocks; 20-50 blocks | 99 | 97 | 98 | 100 | 100 |\n",
+    ]
+    assert tables[1][2:] == [  # 85 and 71 of 90 are the best published
+        "| Blocksworld | 34 of 45 | 24 of 45 | - | - | 94 |\n",
+        "| Transport | - | - | 0 of 30 | - | 79 |\n",
+    ]
+    assert all(table[0].count("|") - 1 <= 7 for table in tables)
+    assert readme_table.with_tables(text, folder) == text
+
+
+def blocks_of_results(text):
+    """The two parts of the README that are made from files."""
+    return re.findall(r"<!-- table from .*?<!-- end of table -->", text, re.DOTALL)
+
+
+def test_a_table_without_its_file_stays(filled):
+    text, folder = filled
+    (folder / "ipc2023.csv").unlink()
+    (folder / "coverage.csv").write_text("domain,method,coverage\nblocks,lifted,100\n")
+    assert readme_table.with_tables(text, folder) == text
+    with pytest.raises(ValueError, match=r"no place for the table from coverage\.csv"):
+        readme_table.with_tables("# regoal", folder)
+
+
+def test_it_is_short(filled):
+    for text in (readme(), filled[0]):
+        words = re.sub(r"```.*?```|^\|.*?$", "", text, flags=re.DOTALL | re.MULTILINE).split()
+        assert len(words) <= 700
 
 
 def test_its_links_lead_somewhere():

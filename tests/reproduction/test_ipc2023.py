@@ -83,8 +83,8 @@ def test_it_trains_tests_and_goes_on_from_what_it_has_left(call, tmp_path, monke
     names = ["easy-p1", "easy-p2", "hard-p4", "medium-p3"]
     assert [result.problem for result in read_results(records)] == names
     rows = (tmp_path / "results/ipc2023.csv").read_text().splitlines()
-    assert rows[1].startswith("lamps,trained,easy,2,2,2,2,2.00,3,")
-    assert rows[4].startswith("sum,trained,,4,4,4,4,4.00,10,")
+    assert rows[1].startswith("lamps,trained,easy,2,2,2,2,2,2.00,3,")
+    assert rows[4].startswith("sum,trained,,4,4,4,4,4,4.00,10,")
 
     # Another machine: no run folders, and half of the records.
     shutil.rmtree(tmp_path / "runs")
@@ -147,8 +147,8 @@ def test_scores(call):
     ]
     assert table.notes == ("Not yet tested on all problems: trained lamps (3 of 4).",)
     rows = ipc2023_tables.to_csv(results).splitlines()
-    assert rows[1] == "lamps,trained,easy,2,2,2,1,1.50,40,5.00"
-    assert rows[-3] == "sum,trained,,4,3,2,1,1.50,40,5.00"
+    assert rows[1] == "lamps,trained,easy,2,2,2,1,1,1.50,40,5.00"
+    assert rows[-3] == "sum,trained,,4,3,2,1,1,1.50,40,5.00"
 
 
 def test_only_what_ran_out_of_time_is_tried_with_a_longer_limit(call, tmp_path, capfd):
