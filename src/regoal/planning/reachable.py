@@ -4,6 +4,7 @@ In the relaxation a possible atom stays possible. So the lists have every atom a
 reachable state has, and may have more.
 """
 
+import math
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -26,17 +27,18 @@ class Reachable(NamedTuple):
     actions: tuple[GroundAction, ...]
 
 
-def list_reachable(task: Task) -> Reachable:
+def list_reachable(task: Task, most_rules: float = math.inf) -> Reachable:
     """List the changeable and derived atoms, and the actions, that are relaxed reachable.
 
-    Equal files give equal lists. Raises `UsageError` if they take too long to find.
+    Equal files give equal lists. Raises `UsageError` if they take too long to find: more than
+    `most_rules` ground rules, which are a few for each action, or more steps than `ground` allows.
     """
     domain = task.domain.text.content
     rules = write_rules(_mark_actions(domain))
     static = {atom for atom in task.static_atoms if atom.predicate not in rules.changing}
     initial = (*(task.static_atoms - static), *task.initial_state.fluent_atoms)
     try:
-        _, found = ground(rules, static, initial, task.types_of)
+        _, found = ground(rules, static, initial, task.types_of, most_rules)
     except TooManyRulesError:
         raise UsageError(
             f"{task.path} has too many ground actions to list them; take a smaller problem."

@@ -5,6 +5,7 @@ with the last of its atoms. Conditions that are negative or about all objects bi
 ground rule names them, but grounding does not decide whether they are possible.
 """
 
+import math
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import product
@@ -36,15 +37,16 @@ def ground(
     static: Iterable[Atom],
     initial: Iterable[Atom],
     types: Mapping[str, Sequence[str]],
+    most_rules: float = math.inf,
 ) -> tuple[list[GroundRule], set[Atom]]:
     """Return the ground rules over atoms that are possible from a state, and these atoms.
 
     `static` holds the atoms that never change, `initial` the other atoms of the state. `types`
     gives the types of each object. Later states make nothing else possible, so the rules are valid
-    for them too. Raises `TooManyRulesError`, and `StoppedError` if `regoal.system.cancellation`
-    ends the work.
+    for them too. Raises `TooManyRulesError` if there are more than `most_rules`, or more matches
+    than `MOST_STEPS`, and `StoppedError` if `regoal.system.cancellation` ends the work.
     """
-    grounder = _Grounder(rules, static, types)
+    grounder = _Grounder(rules, static, types, most_rules)
     for atom in initial:
         grounder.reach(atom)
     grounder.run()
@@ -69,7 +71,11 @@ class _Join(NamedTuple):
 
 class _Grounder:
     def __init__(
-        self, rules: Rules, static: Iterable[Atom], types: Mapping[str, Sequence[str]]
+        self,
+        rules: Rules,
+        static: Iterable[Atom],
+        types: Mapping[str, Sequence[str]],
+        most_rules: float,
     ) -> None:
         self.found: dict[GroundRule, None] = {}
         self.reached: set[Atom] = set()
@@ -79,6 +85,7 @@ class _Grounder:
         self._types = types
         self._objects_of_types: dict[tuple[str, ...], dict[str, None]] = {}
         self._steps_left = MOST_STEPS
+        self._most_rules = most_rules
         joins = [join for rule in rules.rules for join in _make_joins(rule, rules.changing)]
         self._triggered: dict[str, list[tuple[Literal, _Join]]] = defaultdict(list)
         self._matches: dict[str, dict[tuple[int, ...], dict[tuple[str, ...], list[Atom]]]]
@@ -123,6 +130,8 @@ class _Grounder:
             if body is not None:
                 atom = head.ground(found)
                 self.found[(atom, head.positive), body] = None
+                if len(self.found) > self._most_rules:
+                    raise TooManyRulesError
                 if head.positive:
                     self.reach(atom)
 

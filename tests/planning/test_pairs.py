@@ -1,0 +1,133 @@
+"""Pairs of facts are those of the definition, and are asked about plain domains only."""
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+
+import regoal.planning.pairs
+from planning.graphs import graph
+from planning.plain_pairs import find_pairs
+from planning.strips_domains import domains, problems
+from regoal.planning.goals import Atom, Goal
+from regoal.planning.load import load_domain, load_task
+from regoal.planning.pairs import Pairs
+from regoal.planning.relaxation import Relaxation
+from regoal.system.cancellation import StoppedError, stopping
+
+
+def pairs_of(pairs, state):
+    """Return the possible pairs from a state as sets of facts."""
+    facts = list(pairs._numbers)
+    *_, table = pairs._grow([i for i, fact in enumerate(facts) if state.holds(fact[0]) == fact[1]])
+    return {frozenset((facts[i], facts[j])) for i, j in np.argwhere(table[:-1, :-1])}
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@given(domain=domains(), problem=problems())
+def test_random_domains(tmp_path, domain, problem):
+    (tmp_path / "domain.pddl").write_text(domain)
+    (tmp_path / "p1.pddl").write_text(problem)
+    task = load_task(load_domain(tmp_path / "domain.pddl"), tmp_path / "p1.pddl")
+    pairs, relaxation = Pairs(task), Relaxation(task)
+    states, alive = graph(task)
+    for state in {states[0], states[-1]}:
+        expected = find_pairs(task, state)
+        facts = set(pairs._numbers)
+        assert pairs_of(pairs, state) == {pair for pair in expected if pair <= facts}
+        literals = list(task.goal.literals())
+        possible = all(frozenset((x, y)) in expected for x in literals for y in literals)
+        assert pairs.reaches(state, task.goal) == possible
+    assert all(pairs.reaches(state, task.goal) for state in alive)
+    for state in states:
+        assert relaxation.reaches(state, task.goal) or not pairs.reaches(state, task.goal)
+
+
+@pytest.fixture
+def blocks(tasks):
+    return tasks["blocks"]["three"]
+
+
+def test_no_other_block_is_held_or_lies_on_the_same_one(blocks):
+    # (on a b): b can carry one block, and a hand can hold one.
+    found = pairs_of(Pairs(blocks), blocks.initial_state)
+    on, held = {x: (Atom("on", (x, "b")), True) for x in "ac"}, (Atom("holding", ("c",)), True)
+    assert frozenset((on["a"], held)) in found
+    assert frozenset((on["a"], on["c"])) not in found
+    assert frozenset((held, (Atom("holding", ("a",)), True))) not in found
+    assert frozenset((held, (Atom("handempty", ()), True))) not in found
+
+
+def test_other_goals_than_the_tasks(blocks):
+    pairs, state = Pairs(blocks), blocks.initial_state
+    on = {(x, y): Atom("on", (x, y)) for x in "abc" for y in "abc"}
+    assert pairs.reaches(state, Goal.of([on["a", "b"], on["b", "c"]]))
+    assert not pairs.reaches(state, Goal.of([on["a", "b"], on["c", "b"]]))
+    assert not pairs.reaches(state, Goal.of([Atom("on", ("a", "d"))]))
+    # Whether an atom is false is followed only if a condition or the task's goal asks for it.
+    assert pairs.reaches(state, Goal.of([on["a", "b"]], [on["a", "b"]]))
+    assert pairs.reaches(state, Goal.of([]))
+
+
+def test_a_negative_goal(read_task, tasks):
+    lamp = "(define (problem dark) (:domain lamp) (:init ) (:goal (and (warm) (not (lit)))))"
+    domain = tasks["lamp"]["dark"].domain.text.content.source
+    task = read_task(domain, lamp)
+    pairs = Pairs(task)
+    assert all(pairs.reaches(state, task.goal) for state in graph(task)[0])
+    contradiction = Goal.of([Atom("lit", ())], [Atom("lit", ())])
+    assert not pairs.reaches(task.initial_state, contradiction)
+
+
+CONDITIONS = {
+    "(p)": True,
+    "(and (p) (and (not (q)) (and)))": True,
+    "(or (p) (q))": False,
+    "(imply (p) (q))": False,
+    "(exists (?x) (r ?x))": False,
+    "(forall (?x) (r ?x))": False,
+    "(not (or (p) (q)))": True,
+}
+EFFECTS = {
+    "(and (q) (not (p)))": True,
+    "(when (p) (q))": False,
+    "(when (or (p) (q)) (q))": False,
+    "(forall (?x) (r ?x))": False,
+}
+
+
+@pytest.mark.parametrize(
+    ("condition", "effect", "derived", "plain"),
+    [
+        *((condition, "(q)", "", plain) for condition, plain in CONDITIONS.items()),
+        *(("(p)", effect, "", plain) for effect, plain in EFFECTS.items()),
+        ("(p)", "(q)", "(:derived (s) (p))", False),
+    ],
+)
+def test_only_plain_domains_are_tested(read_task, condition, effect, derived, plain):
+    task = read_task(
+        f"(define (domain d) (:requirements :adl :derived-predicates)"
+        f" (:predicates (p) (q) (r ?x) (s)) {derived}"
+        f" (:action act :parameters () :precondition {condition} :effect {effect}))",
+        "(define (problem one) (:domain d) (:objects a) (:init ) (:goal (and (q) (p))))",
+    )
+    pairs = Pairs(task)
+    assert (pairs.cells > 0) == plain
+    assert pairs.reaches(task.initial_state, task.goal) != plain
+
+
+def test_tasks_that_are_too_large_are_left_alone(blocks, monkeypatch):
+    goal = Goal.of([Atom("on", ("a", "b")), Atom("on", ("c", "b"))])
+    cells = Pairs(blocks).cells
+    monkeypatch.setattr(regoal.planning.pairs, "MOST_CELLS", cells)
+    assert not Pairs(blocks).reaches(blocks.initial_state, goal)
+    monkeypatch.setattr(regoal.planning.pairs, "MOST_CELLS", cells - 1)
+    assert Pairs(blocks).reaches(blocks.initial_state, goal)
+    monkeypatch.undo()
+    monkeypatch.setattr(regoal.planning.pairs, "MOST_RULES", 3)
+    assert Pairs(blocks).reaches(blocks.initial_state, goal)
+
+
+def test_the_work_can_be_ended(blocks):
+    pairs = Pairs(blocks)
+    with pytest.raises(StoppedError), stopping(lambda: True):
+        pairs.reaches(blocks.initial_state, blocks.goal)
