@@ -16,9 +16,9 @@ from regoal.learning.hindsight import (
     state_goal,
 )
 from regoal.learning.trajectory import Trajectory
+from regoal.planning.dead_ends import DeadEnds
 from regoal.planning.goals import Atom, Goal
 from regoal.planning.load import load_domain, load_task
-from regoal.planning.relaxation import Relaxations
 
 B1_B2, B2_B3, B3_B4 = (Atom("on", pair) for pair in [("b1", "b2"), ("b2", "b3"), ("b3", "b4")])
 
@@ -256,8 +256,8 @@ def test_the_way_into_a_dead_end_ends_with_the_step_that_stays(tmp_path):
     states = [task.initial_state]
     for _ in range(2):
         states.append(task.successor(states[-1], task.applicable_actions(states[-1])[0]))
-    way = into_dead_end(Trajectory(tuple(states), (0, 0), task.goal), Relaxations())
+    way = into_dead_end(Trajectory(tuple(states), (0, 0), task.goal), DeadEnds(task))
     assert way.states == (*states, states[-1])
     assert way.actions == (0, 0, 0)
     assert [t.remaining for t in way.transitions()] == [0, 0, 0]
-    assert into_dead_end(Trajectory(tuple(states[:1]), (), task.goal), Relaxations()) is None
+    assert into_dead_end(Trajectory(tuple(states[:1]), (), task.goal), DeadEnds(task)) is None

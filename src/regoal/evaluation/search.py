@@ -10,8 +10,8 @@ best-first search that compares all entries after every state hesitates between 
 equally good.
 
 What keeps it complete: a state is omitted only if it has been seen before, if it equals a seen one
-up to exchanging objects (`regoal.planning.symmetry`), or if the delete relaxation proves that the
-goal cannot be reached from it (`regoal.planning.relaxation`). If no entry is left, no plan exists.
+up to exchanging objects (`regoal.planning.symmetry`), or if it is proven that the goal cannot be
+reached from it (`regoal.planning.dead_ends`). If no entry is left, no plan exists.
 """
 
 import heapq
@@ -28,7 +28,7 @@ from regoal.evaluation.inputs import Inputs, Situation
 from regoal.networks.encoder import Encoder
 from regoal.networks.q_function import QValues, RatesActions
 from regoal.planning.actions import GroundAction
-from regoal.planning.relaxation import Relaxation
+from regoal.planning.dead_ends import DeadEnds
 from regoal.planning.task import State, Task
 from regoal.records.results import Outcome
 from regoal.system.cancellation import StoppedError, stopping
@@ -41,8 +41,6 @@ LANES = 1
 from worse entries (docs/dev/log.md)."""
 PATIENCE = 20
 """States without a better Q-value after which a greedy continuation ends."""
-RELAXED_FIRST = 200
-"""States that are tested by relaxation; if none of them is a dead end, no later one is tested."""
 
 NO_ACTIONS: QValues = np.empty(0, np.float32)
 
@@ -107,7 +105,15 @@ class _Lane:
 class Search:
     """A search for a plan of one task. It can be asked for its progress after it has ended."""
 
-    def __init__(self, network: RatesActions, encoder: Encoder, task: Task, *, layers: int) -> None:
+    def __init__(
+        self,
+        network: RatesActions,
+        encoder: Encoder,
+        task: Task,
+        *,
+        layers: int,
+        dead_ends: DeadEnds | None = None,
+    ) -> None:
         self.task = task
         self.evaluations = 0
         """States that the network has rated."""
@@ -122,8 +128,7 @@ class Search:
         self._memory = Memory(encoder, network.layout.size, BATCH_BYTES)
         self._inputs = Inputs(task, task.goal)
         self._literals = tuple(task.goal.literals())
-        self._relaxation: Relaxation | None = None
-        self._relaxed = self._dead = 0
+        self._dead_ends = dead_ends or DeadEnds(task)
         self._open: list[tuple[float, int, _Node]] = []
         self._entered = 0
         self._seen: set[Hashable] = set()
@@ -285,18 +290,7 @@ class Search:
         if state.satisfies(self.task.goal):
             self.plan = node.plan()
             return node
-        if self._is_dead(state):
+        if self._dead_ends.has(state):
             state.forget_atoms()
             return None
         return node
-
-    def _is_dead(self, state: State) -> bool:
-        """Return whether the relaxation proves that the goal cannot be reached."""
-        if self._relaxed >= RELAXED_FIRST and not self._dead:
-            return False
-        if self._relaxation is None:
-            self._relaxation = Relaxation(self.task)
-        self._relaxed += 1
-        dead = not self._relaxation.reaches(state, self.task.goal)
-        self._dead += dead
-        return dead

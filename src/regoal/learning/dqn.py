@@ -15,7 +15,7 @@ from regoal.learning.problem_choice import choose_problems
 from regoal.learning.replay import Replay
 from regoal.learning.snapshot import Training
 from regoal.learning.streams import Streams
-from regoal.planning.relaxation import Relaxations
+from regoal.planning.dead_ends import DeadEndsOfTasks
 from regoal.planning.task import Task
 from regoal.system.cancellation import StoppedError, stopping
 
@@ -38,13 +38,13 @@ def train(
     """
     training = Training(tasks, learner, replay, streams)
     hindsight_goal = hindsight_goals(learner.config.hindsight, streams.hindsight)
-    relaxations = Relaxations()
+    tests = DeadEndsOfTasks()
     for episode in range(first_episode, learner.config.episodes):
         if episode % FORGET_EVERY == 0 and episode > first_episode:
             training.forget_states()
         before = training.state()
         try:
-            stats = _episode(training, episode, hindsight_goal, relaxations, stop)
+            stats = _episode(training, episode, hindsight_goal, tests, stop)
         except StoppedError:
             training.restore(before)
             return
@@ -55,7 +55,7 @@ def _episode(
     training: Training,
     episode: int,
     hindsight_goal: HindsightGoal,
-    relaxations: Relaxations,
+    tests: DeadEndsOfTasks,
     stop: Callable[[], bool],
 ) -> EpisodeStats:
     """Explore, relabel, store, optimise. Raises `StoppedError` once `stop` is true."""
@@ -65,7 +65,7 @@ def _episode(
     problems = choose_problems(tasks, config, episode, streams.problems)
     trajectories = explore(problems, learner, streams.exploration, episode, stop)
     parts = [part for t in trajectories for part in relabel(t, hindsight_goal)]
-    ways = dead_ends(trajectories, relaxations) if config.learn_dead_ends else []
+    ways = dead_ends(trajectories, tests) if config.learn_dead_ends else []
     for lesson in [*parts, *ways]:
         replay.extend(lesson.transitions())
     explored = time.perf_counter()

@@ -9,10 +9,9 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from regoal.learning.trajectory import Trajectory
-from regoal.planning.dead_ends import first_dead_end
+from regoal.planning.dead_ends import DeadEnds, DeadEndsOfTasks, first_dead_end
 from regoal.planning.goals import Goal
 from regoal.planning.lifting.goal_lifter import GoalLifter
-from regoal.planning.relaxation import Relaxations
 from regoal.planning.task import State, Task
 
 STEPS_INSIDE = 5
@@ -103,19 +102,20 @@ def first_state(trajectory: Trajectory, goal: Goal, end: int) -> int:
     return start
 
 
-def dead_ends(trajectories: Iterable[Trajectory], relaxations: Relaxations) -> list[Trajectory]:
+def dead_ends(trajectories: Iterable[Trajectory], tests: DeadEndsOfTasks) -> list[Trajectory]:
     """The unsolved trajectories that met a dead end, up to a few steps inside it."""
-    ended = (into_dead_end(t, relaxations) for t in trajectories if not t.solved)
+    unsolved = (t for t in trajectories if not t.solved)
+    ended = (into_dead_end(t, tests[t.states[0].task]) for t in unsolved)
     return [way for way in ended if way is not None]
 
 
-def into_dead_end(trajectory: Trajectory, relaxations: Relaxations) -> Trajectory | None:
+def into_dead_end(trajectory: Trajectory, tests: DeadEnds) -> Trajectory | None:
     """An unsolved trajectory under its own goal, up to a few steps inside a dead end if it has one.
 
     Values in there fall with every bootstrap, as no goal follows, and so do those that lead there.
     If nothing is applicable, the step inside is the dummy action, which stays.
     """
-    dead = first_dead_end(trajectory.states, trajectory.goal, relaxations)
+    dead = first_dead_end(trajectory.states, trajectory.goal, tests)
     if dead is None:
         return None
     way = trajectory.part(0, min(dead + STEPS_INSIDE, len(trajectory)), trajectory.goal)

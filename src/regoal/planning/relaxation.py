@@ -15,13 +15,6 @@ from regoal.planning.goals import Atom, Goal
 from regoal.planning.task import State, Task
 
 
-class Relaxations(dict[Task, "Relaxation"]):
-    """The relaxation of each task, made at its first use."""
-
-    def __missing__(self, task: Task) -> "Relaxation":
-        return self.setdefault(task, Relaxation(task))
-
-
 class Relaxation:
     """The delete relaxation of one task, with rules grounded once for all states."""
 
