@@ -50,7 +50,8 @@ class Nearest:
         self.asked.append(goal)
         x, wanted = self.encoder.input(state, goal)
         missing = [a.objects[0] for a in goal.atoms if not state.holds(a)]
-        q = [-self.steps(str(action.objects[1]), missing) for action in x.actions]
+        # Without a way there is only the dummy action, which has no objects.
+        q = [-self.steps(a.objects[1], missing) if a.objects else -9 for a in x.actions]
         return x, wanted, q
 
     @staticmethod
@@ -120,6 +121,19 @@ def test_a_literal_that_takes_too_long_is_given_up_and_tried_again(line, nearest
     assert str(commitment.actions[0]) == "(go b a)"
     assert commitment.steps - len(commitment.actions) == 3 + 3 + 6 + 12
     assert validate_plan(line, commitment.actions).valid
+
+
+def test_commitment_ends_if_no_action_leads_on(read_task, nearest):
+    # From b, both a and c are one step away, and there is no way back from either.
+    task = read_task(
+        LINE,
+        "(define (problem fork) (:domain line) (:objects a b c)"
+        "(:init (at b) (next b a) (next b c)) (:goal (and (seen a) (seen c))))",
+    )
+    network = nearest(task)
+    commitment = Commitment(network, network, task, 1)
+    assert commitment.run(max_steps=100, time_limit_s=20) is Outcome.DEAD_END
+    assert [str(action) for action in commitment.actions] == ["(go b a)"]
 
 
 def test_commitment_can_be_stopped(line, nearest):

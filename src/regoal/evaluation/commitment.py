@@ -6,7 +6,8 @@ that seems nearest. It is kept until it is reached; then the next one is chosen.
 wavers between the parts of a large goal is steadied so.
 
 A literal that takes much longer than the network expected is given up: the steps towards it are
-taken back, and another one is tried. If all are given up, all get twice the steps.
+taken back, and another one is tried. If all are given up, all get twice the steps. It ends if none
+of them lacked steps, i.e. no action leads on.
 """
 
 import math
@@ -93,6 +94,7 @@ class Commitment:
 
     def _run(self, max_steps: int, is_over: Callable[[], bool]) -> Outcome:
         state, given_up, patience = self.task.initial_state, set[Literal](), 1
+        lacked_steps = False
         self.states.add(state)
         while not state.satisfies(self.task.goal):
             if self.steps >= max_steps:
@@ -109,12 +111,16 @@ class Commitment:
                 self.actions += execution.actions
                 self.states.update(execution.visits)
                 state, given_up, patience = execution.state, set(), 1
+                lacked_steps = False
                 continue
             if execution.outcome not in (Outcome.STEP_LIMIT, Outcome.DEAD_END):
                 return execution.outcome or Outcome.ERROR
             given_up.add(literal)
+            lacked_steps |= execution.outcome is Outcome.STEP_LIMIT
             if all(x in given_up for x in self._nearness if state.holds(x[0]) != x[1]):
-                given_up, patience = set(), 2 * patience
+                if not lacked_steps:
+                    return Outcome.DEAD_END
+                given_up, patience, lacked_steps = set(), 2 * patience, False
         return Outcome.SOLVED
 
     def _choose(self, state: State, given_up: Set[Literal]) -> tuple[Goal, Literal] | None:
