@@ -12,6 +12,7 @@ from regoal.evaluation.commitment import Commitment
 from regoal.networks.encoder import Encoder
 from regoal.networks.parameters import Layout
 from regoal.networks.relations import relations_of
+from regoal.planning.dead_ends import DeadEnds
 from regoal.planning.goals import Atom, Goal
 from regoal.planning.matching.library_schema import schema_of
 from regoal.planning.plans import validate_plan
@@ -134,6 +135,10 @@ def test_commitment_ends_if_no_action_leads_on(read_task, nearest):
     commitment = Commitment(network, network, task, 1)
     assert commitment.run(max_steps=100, time_limit_s=20) is Outcome.DEAD_END
     assert [str(action) for action in commitment.actions] == ["(go b a)"]
+    # If dead ends are not entered, there is no first step.
+    commitment = Commitment(network, network, task, 1, DeadEnds(task))
+    assert commitment.run(max_steps=100, time_limit_s=20) is Outcome.DEAD_END
+    assert commitment.actions == []
 
 
 def test_commitment_can_be_stopped(line, nearest):

@@ -7,24 +7,34 @@ import math
 import random
 import time
 import weakref
+from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
+import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import regoal.domains
+import regoal.evaluation.execution
 import regoal.evaluation.inputs
+from conftest import reachable, walked
+from planning.dead_end_domains import FLOOR, MARKET, THREE_THINGS, WAX
 from regoal.domains import childsnack, gripper
 from regoal.errors import TooWideError, lacks_memory
+from regoal.evaluation.attempts import Means
 from regoal.evaluation.batching import BYTES_A_NUMBER, Memory
+from regoal.evaluation.evaluate import TestSettings, solve
 from regoal.evaluation.execution import Execution, Visited, execute
 from regoal.networks.encoder import Encoder
 from regoal.networks.parameters import Layout
 from regoal.networks.relations import relations_of
+from regoal.planning.dead_ends import DeadEnds
 from regoal.planning.load import load_domain, load_task
 from regoal.planning.matching.library_schema import schema_of
+from regoal.planning.plans import validate_plan
 from regoal.planning.task import Task
 from regoal.records.results import Outcome
 from regoal.system import cancellation as stopping
@@ -128,6 +138,112 @@ def test_it_ends_when_all_states_have_been_visited(tasks, encoders):
     assert execution.outcome is Outcome.DEAD_END
     assert execution.closed == set(execution.visits)
     assert len(execution.actions) < 12
+
+
+# Whoever stands on b1 and waxes a1 has to wax b1 from c1, and c1 from b1.
+ASTRAY = ["(step a1 b1)", "(wax-behind b1 a1)"]
+
+
+@pytest.fixture
+def floor(read_task):
+    """A floor to wax, and a network that prefers a way into a dead end that only pairs show."""
+    task = read_task(WAX, FLOOR)
+    return task, Preferring(Encoder(relations_of(schema_of(task.domain))), *ASTRAY)
+
+
+def test_the_best_action_is_not_taken_if_it_leads_into_a_dead_end(floor):
+    task, network = floor
+    state = walked(task, ASTRAY)[-1]
+    tests = DeadEnds(task)
+    assert tests.relaxation.reaches(state, task.goal)
+    assert tests.has(state)
+    execution = Execution(task, Visited.LAST, dead_ends=tests, is_careful=True)
+    while execution.outcome is None:
+        execution.prepare(network, lambda: False)
+        (q,) = network.q_values([execution.input(network)[0]], 1)
+        execution.step(q.numpy(), 100)
+        assert not tests.has(execution.state)
+    assert execution.outcome is Outcome.SOLVED
+    assert plan(execution)[0] == ASTRAY[0]
+    assert execution.taken_back == 0
+
+
+@pytest.mark.parametrize("steps", [2, 3, 100])
+def test_a_dead_end_is_left_once_it_is_noticed(floor, monkeypatch, steps):
+    # There are fewer than 100 states behind it, so it is noticed sooner if all are visited.
+    monkeypatch.setattr(regoal.evaluation.execution, "CHECKED_FIRST", steps)
+    task, network = floor
+    astray = run(task, network.encoder, *ASTRAY, visited=Visited.LAST)
+    assert plan(astray)[:2] == ASTRAY
+    assert astray.outcome is not Outcome.SOLVED
+    tests = DeadEnds(task)
+    found = run(task, network.encoder, *ASTRAY, visited=Visited.LAST, dead_ends={task: tests})
+    assert found.outcome is Outcome.SOLVED
+    assert plan(found)[0] == ASTRAY[0]
+    assert validate_plan(task, found.actions).valid
+    assert not any(tests.has(state) for state in found.visits)
+    assert set(found.visits) == set(walked(task, plan(found)))
+    assert found.taken_back == min(steps, len(astray.actions)) - 1
+    assert found.steps == len(found.actions) + found.taken_back
+    limited = run(
+        task,
+        network,
+        *ASTRAY,
+        visited=Visited.LAST,
+        dead_ends={task: tests},
+        max_steps=found.steps - 1,
+    )
+    assert (limited.outcome, limited.steps) == (Outcome.STEP_LIMIT, found.steps - 1)
+
+
+def test_if_the_first_state_is_a_dead_end_there_is_no_plan(read_task, monkeypatch):
+    monkeypatch.setattr(regoal.evaluation.execution, "CHECKED_FIRST", 1)
+    task = read_task(WAX, FLOOR.replace("(dry c1)", ""))
+    encoder = Encoder(relations_of(schema_of(task.domain)))
+    ended = run(task, encoder, visited=Visited.LAST, dead_ends={task: DeadEnds(task)})
+    assert (ended.outcome, ended.steps, ended.actions) == (Outcome.DEAD_END, 1, [])
+    assert ended.has_seen_all
+    assert ended.state == task.initial_state
+
+
+def test_only_with_search_dead_ends_are_left(floor):
+    task, network = floor
+    policy = SimpleNamespace(network=network)
+    settings = TestSettings(layers=1)
+    assert solve(policy, network, task, replace(settings, search=True)).ended.found_by == "greedy"
+    assert solve(policy, network, task, settings).outcome is not Outcome.SOLVED
+
+
+def test_who_has_visited_all_but_dead_ends_has_a_proof(read_task):
+    task = read_task(MARKET, THREE_THINGS)
+    encoder = Encoder(relations_of(schema_of(task.domain)))
+    first, tests = "(buy s1 c1 x)", DeadEnds(task)
+    bought = walked(task, [first])[-1]
+    assert tests.relaxation.reaches(bought, task.goal)
+    execution = run(task, encoder, first, visited=Visited.LAST, dead_ends={task: tests})
+    assert execution.outcome is Outcome.DEAD_END
+    assert execution.has_seen_all
+    assert len(execution.visits) == 3  # the stalls, with both coins
+    astray = run(task, encoder, first, visited=Visited.LAST)
+    assert astray.actions[0].name == "buy"
+    assert not astray.has_seen_all
+    assert not any(state.satisfies(task.goal) for state in reachable(task))
+    network = Preferring(encoder, first)
+    [attempt] = Means(network=network, encoder=network, layers=1).attempt([task])
+    assert (attempt.outcome, attempt.expansions) == (Outcome.UNSOLVABLE, 0)
+    policy = SimpleNamespace(network=network)
+    solution = solve(policy, network, task, TestSettings(layers=1, search=True))
+    assert solution.refusal.startswith("There is no plan")
+
+
+def test_testing_for_dead_ends_ends_in_time(floor):
+    task, network = floor
+    tests = DeadEnds(task)
+    execution = Execution(task, Visited.LAST, time_limit_s=100.0, dead_ends=tests, is_careful=True)
+    execution.prepare(network, lambda: False)
+    execution.started -= 200.0
+    execution.step_in_time(np.zeros(3, np.float32), 10, lambda: False)
+    assert (execution.outcome, execution.actions) == (Outcome.TIME_LIMIT, [])
 
 
 def two_way(roads):

@@ -61,7 +61,7 @@ class Plan:
     max_steps: int = 1000
     """Most actions of greedy execution. Commitment may take four times as many."""
     search: bool = True
-    """Go on with commitment and search if greedy execution finds no plan."""
+    """Leave dead ends, and go on with commitment and search if greedy execution finds no plan."""
     time_limit: Duration = math.inf
     """Most wall-clock time of the whole command, from the start of its process, e.g. 30s, 5m."""
     memory_limit: Memory = math.inf

@@ -45,7 +45,8 @@ class Evaluate:
     max_steps: int = 1000
     """Most actions for a problem."""
     search: FlagCreatePairsOff[bool] = False
-    """Go on with commitment and search if greedy execution finds no plan, as `plan` does."""
+    """Leave dead ends, and go on with commitment and search if greedy execution finds no plan, as
+    `plan` does."""
     time_limit: Duration = math.inf
     """Most wall-clock time for a problem, e.g. 30s. The time to read it counts only if
     --memory-limit is given."""

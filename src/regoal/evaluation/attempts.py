@@ -1,7 +1,9 @@
 """An attempt at a task by three means: greedy execution, then commitment, then search.
 
-Each begins if the one before has found no plan. With a time limit, greedy execution has a share of
-it, commitment has a share of what is left, and search has the rest.
+Each begins if the one before has found no plan. Greedy execution leaves the first dead end that it
+has entered once it notices it, and enters no other; commitment and search enter none. With a time
+limit, greedy execution has a share of it, commitment has a share of what is left, and search has
+the rest.
 """
 
 import math
@@ -16,6 +18,7 @@ from regoal.evaluation.search import MOST_EXPANSIONS, Search
 from regoal.networks.encoder import Encoder
 from regoal.networks.q_function import RatesActions
 from regoal.planning.actions import GroundAction
+from regoal.planning.dead_ends import DeadEnds
 from regoal.planning.task import Task
 from regoal.records.results import Outcome
 
@@ -99,20 +102,20 @@ class Means:
         Once `stop` returns true, unfinished attempts are not yielded.
         """
         for task in tasks:
-            attempt = Attempt(task)
-            self._execute(attempt, stop)
+            attempt, dead_ends = Attempt(task), DeadEnds(task)
+            self._execute(attempt, dead_ends, stop)
             begin: list[GroundAction] = []
             if not (attempt.is_final or stop()):
-                begin = self._commit(attempt, stop)
+                begin = self._commit(attempt, dead_ends, stop)
             if not (attempt.is_final or stop()):
-                self._search(attempt, begin, stop)
+                self._search(attempt, begin, dead_ends, stop)
             if stop():
                 return
             attempt.seconds = attempt.elapsed()
             yield attempt
             self.encoder.forget(task)
 
-    def _execute(self, attempt: Attempt, stop: Callable[[], bool]) -> None:
+    def _execute(self, attempt: Attempt, dead_ends: DeadEnds, stop: Callable[[], bool]) -> None:
         """Execute the policy greedily."""
         for execution in execute(
             self.network,
@@ -122,15 +125,18 @@ class Means:
             max_steps=self.max_steps,
             visited=Visited.LAST,
             time_limit_s=GREEDY_SHARE * self.time_limit_s,
+            dead_ends={attempt.task: dead_ends},
             stop=stop,
         ):
             self._note(attempt, execution, execution.outcome or Outcome.ERROR, "greedy")
             if execution.has_seen_all:
                 attempt.outcome = Outcome.UNSOLVABLE
 
-    def _commit(self, attempt: Attempt, stop: Callable[[], bool]) -> list[GroundAction]:
+    def _commit(
+        self, attempt: Attempt, dead_ends: DeadEnds, stop: Callable[[], bool]
+    ) -> list[GroundAction]:
         """Commit to one literal after another; return the actions up to the last one reached."""
-        commitment = Commitment(self.network, self.encoder, attempt.task, self.layers)
+        commitment = Commitment(self.network, self.encoder, attempt.task, self.layers, dead_ends)
         left = self.time_limit_s - attempt.elapsed()
         outcome = commitment.run(
             max_steps=COMMITMENT_STEPS * self.max_steps,
@@ -151,10 +157,16 @@ class Means:
             attempt.actions, attempt.found_by, attempt.returns = of.actions, name, of.returns
 
     def _search(
-        self, attempt: Attempt, begin: Sequence[GroundAction], stop: Callable[[], bool]
+        self,
+        attempt: Attempt,
+        begin: Sequence[GroundAction],
+        dead_ends: DeadEnds,
+        stop: Callable[[], bool],
     ) -> None:
         """Search from the initial state and from the state after these actions."""
-        search = Search(self.network, self.encoder, attempt.task, layers=self.layers)
+        search = Search(
+            self.network, self.encoder, attempt.task, layers=self.layers, dead_ends=dead_ends
+        )
         attempt.outcome = search.run(
             begin,
             time_limit_s=self.time_limit_s - attempt.elapsed(),

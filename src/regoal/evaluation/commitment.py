@@ -22,6 +22,7 @@ from regoal.evaluation.inputs import Inputs, Situation
 from regoal.networks.encoder import Encoder
 from regoal.networks.q_function import RatesActions
 from regoal.planning.actions import GroundAction
+from regoal.planning.dead_ends import DeadEnds
 from regoal.planning.goals import Atom, Goal
 from regoal.planning.task import State, Task
 from regoal.records.results import Outcome
@@ -43,6 +44,8 @@ class Commitment:
     encoder: Encoder
     task: Task
     layers: int
+    dead_ends: DeadEnds | None = None
+    """The tests for dead ends of the task's goal, which are not entered; None to enter them."""
     actions: list[GroundAction] = field(default_factory=list)
     """The actions up to the last literal that was reached; the plan if the attempt succeeds."""
     states: set[State] = field(default_factory=set)
@@ -103,7 +106,14 @@ class Commitment:
             if chosen is None:
                 return Outcome.MEMORY_LIMIT
             goal, literal = chosen
-            execution = Execution(self.task, Visited.LAST, goal=goal, start=state)
+            execution = Execution(
+                self.task,
+                Visited.LAST,
+                goal=goal,
+                start=state,
+                dead_ends=self.dead_ends,
+                is_careful=True,
+            )
             enough = patience * math.ceil(SPARE_STEPS + FACTOR * -self._nearness[literal])
             self._execute(execution, min(enough, max_steps - self.steps), is_over)
             self.steps += len(execution.actions)

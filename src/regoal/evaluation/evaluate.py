@@ -43,8 +43,8 @@ class TestSettings:
     time_limit_s: float = math.inf
     """The most wall-clock seconds for a problem, shared with the other problems of its batch."""
     search: bool = False
-    """Whether commitment and search follow if greedy execution finds no plan; one problem at a
-    time then. Commitment may take more than `max_steps`, see `attempts`."""
+    """Whether execution leaves dead ends, and commitment and search follow if it finds no plan; one
+    problem at a time then. Commitment may take more than `max_steps`, see `attempts`."""
     max_expansions: int = MOST_EXPANSIONS
     """The most successors that search makes for a problem."""
     plans: Path | None = None

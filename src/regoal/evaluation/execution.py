@@ -1,12 +1,14 @@
 """Greedy execution of a policy on many problems in one batch (paper, "Testing")."""
 
+import contextlib
 import enum
 import math
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from types import MappingProxyType
 
 import numpy as np
 
@@ -17,10 +19,15 @@ from regoal.networks.batch import Input
 from regoal.networks.encoder import Encoder
 from regoal.networks.q_function import QValues, RatesActions
 from regoal.planning.actions import DUMMY_ACTION, GroundAction
+from regoal.planning.dead_ends import DeadEnds, find_first
 from regoal.planning.goals import Goal
 from regoal.planning.task import State, Task
 from regoal.records.results import Outcome
 from regoal.system.cancellation import StoppedError, stopping
+
+CHECKED_FIRST = 200
+"""Steps after which it is tested for the first time whether the state is a dead end. After each
+test, twice as many are taken. A policy that needs fewer steps loses no time by tests."""
 
 
 class Visited(enum.Enum):
@@ -48,17 +55,24 @@ class Execution:
     """The goal to reach; None for the task's goal."""
     start: State | None = None
     """The first state; None for the task's initial state."""
+    dead_ends: DeadEnds | None = None
+    """The tests for dead ends of the task's goal; None to enter them and stay."""
+    is_careful: bool = False
+    """Whether dead ends are not entered. If not, the first one is left once it is noticed: the
+    execution goes back to the last state that is not proven dead, and is careful from then on."""
     state: State = field(init=False)
     visits: Counter[State] = field(init=False)
     actions: list[GroundAction] = field(default_factory=list)
     evaluations: int = 0
     """States that the network has rated."""
     closed: set[State] = field(init=False, default_factory=set)
-    """Visited states from which no action leads to a new state."""
+    """Visited states from which no action leads to a new state that may be entered."""
     outcome: Outcome | None = None
     """How it ended; None before its end."""
     fault: RegoalError | None = None
     """The fault in the problem itself, if that ended the execution."""
+    taken_back: int = field(init=False, default=0)
+    """Actions into a dead end that were taken back."""
     started: float = field(default_factory=time.perf_counter)
     seconds: float = 0.0
     """Wall-clock seconds from its start to its end, which all problems of a batch share."""
@@ -70,6 +84,8 @@ class Execution:
         self._goal = self.task.goal if self.goal is None else self.goal
         self._inputs = Inputs(self.task, self._goal)
         self.visits = Counter([self.state])
+        self._path = [self.state]
+        self._next_check = CHECKED_FIRST
         if self.state.satisfies(self._goal):
             self.end(Outcome.SOLVED)
 
@@ -80,7 +96,7 @@ class Execution:
 
     @property
     def has_seen_all(self) -> bool:
-        """Whether every state that can be reached was visited, so that there is no plan."""
+        """Whether every state that may be entered was visited, so that there is no plan."""
         ended = self.outcome is Outcome.DEAD_END and self.visited is Visited.LAST
         return ended and len(self.closed) == len(self.visits)
 
@@ -91,8 +107,8 @@ class Execution:
 
     @property
     def steps(self) -> int:
-        """Count the actions."""
-        return len(self.actions)
+        """Count the actions, also those that were taken back."""
+        return len(self.actions) + self.taken_back
 
     @property
     def expansions(self) -> int:
@@ -150,19 +166,57 @@ class Execution:
             q_values = q_values + self.noise * self._rng.normal(size=len(q_values))
         chosen = self._choose(q_values)
         if chosen is None:
-            self.end(Outcome.DEAD_END)
+            if len(self.closed) == len(self.visits) or not self._leave_dead_end():
+                self.end(Outcome.DEAD_END)
             return
         self.state.forget_atoms()  # a visited state is kept, and may have 10,000 atoms
         action, self.state = chosen
         self._input = None
         self.actions.append(action)
+        self._path.append(self.state)
         self.visits[self.state] += 1
         if self.state.satisfies(self._goal):
             self.end(Outcome.SOLVED)
         elif self.visits[self.state] > 1 and self.visited is Visited.ALLOWED:
             self.end(Outcome.DEAD_END)
-        elif len(self.actions) >= max_steps:
+        elif self.steps >= max_steps:
             self.end(Outcome.STEP_LIMIT)
+        elif self.steps >= self._next_check:
+            self._next_check = 2 * self.steps
+            self._leave_dead_end()
+
+    def _leave_dead_end(self) -> bool:
+        """Return whether the state was a dead end that had been entered and was left.
+
+        If the first state is one, too, the execution ends: there is no plan.
+        """
+        if self.dead_ends is None or self.is_careful:
+            return False
+        dead = find_first(self._path, self.dead_ends.has)
+        if dead is None:
+            return False
+        self.is_careful = True
+        kept = max(1, dead)
+        self.taken_back += len(self._path) - kept
+        del self._path[kept:], self.actions[kept - 1 :]
+        self.visits, self.state, self._input = Counter(self._path), self._path[-1], None
+        self.closed = set() if dead else set(self._path)
+        if not dead:
+            self.end(Outcome.DEAD_END)
+        return True
+
+    def step_in_time(self, q_values: QValues, max_steps: int, stop: Callable[[], bool]) -> None:
+        """Take a step as `step` does; the execution ends if the time is over then or meanwhile.
+
+        If `stop` becomes true meanwhile, no step may have been taken.
+        """
+        with (
+            contextlib.suppress(StoppedError),
+            stopping(lambda: stop() or self.elapsed() > self.time_limit_s),
+        ):
+            self.step(q_values, max_steps)
+        if self.outcome is None and self.elapsed() > self.time_limit_s:
+            self.end(Outcome.TIME_LIMIT)
 
     def _choose(self, q_values: QValues) -> tuple[GroundAction, State] | None:
         """Choose an action and its successor; None if the execution must end."""
@@ -172,12 +226,15 @@ class Execution:
             if action is DUMMY_ACTION:
                 continue
             successor = self.task.successor(self.state, action)
-            if self.visited is Visited.ALLOWED or successor not in self.visits:
+            if self.visited is not Visited.ALLOWED and successor in self.visits:
+                seen.append((action, successor))
+            elif not (self.is_careful and self.dead_ends and self.dead_ends.has(successor)):
                 return action, successor
-            seen.append((action, successor))
         self.closed.add(self.state)
         if self.visited is Visited.EXCLUDED or len(self.closed) == len(self.visits):
-            return None  # with `LAST`, every reachable state has been visited: there is no plan
+            return (
+                None  # with `LAST`, every state that may be entered was visited: there is no plan
+            )
         return min(seen, key=lambda way: self.visits[way[1]], default=None)
 
 
@@ -192,6 +249,7 @@ def execute(  # noqa: PLR0913 - all but three are keywords
     batch_bytes: int = BATCH_BYTES,
     time_limit_s: float = math.inf,
     noise: float = 0.0,
+    dead_ends: Mapping[Task, DeadEnds] = MappingProxyType({}),
     stop: Callable[[], bool] = lambda: False,
 ) -> Iterator[Execution]:
     """Run the policy on every task, and yield each execution as it ends.
@@ -203,11 +261,15 @@ def execute(  # noqa: PLR0913 - all but three are keywords
 
     `time_limit_s` limits the wall-clock seconds of each problem, from its start to its end. `noise`
     is the standard deviation of noise added to every Q-value; it shows how much error a policy's
-    choices survive. `stop` is called before every step, and while a state with many actions is
-    prepared. Once it returns true, unfinished problems are not yielded.
+    choices survive. `dead_ends` has tests for the tasks whose dead ends are to be left. `stop` is
+    called before every step, and while a state with many actions is prepared or tested. Once it
+    returns true, unfinished problems are not yielded.
     """
     largest = sorted(tasks, key=lambda task: -len(task.objects))
-    waiting = deque(Execution(task, visited, time_limit_s, noise) for task in largest)
+    waiting = deque(
+        Execution(task, visited, time_limit_s, noise, dead_ends=dead_ends.get(task))
+        for task in largest
+    )
     memory = Memory(encoder, network.layout.size, batch_bytes)
     active: list[Execution] = []
     while waiting or active:
@@ -220,9 +282,7 @@ def execute(  # noqa: PLR0913 - all but three are keywords
             if q is None:
                 execution.end(Outcome.MEMORY_LIMIT)
                 continue
-            execution.step(q, max_steps)
-            if execution.outcome is None and execution.elapsed() > time_limit_s:
-                execution.end(Outcome.TIME_LIMIT)
+            execution.step_in_time(q, max_steps, stop)
             if execution.outcome is None:
                 execution.prepare(encoder, stop)
         yield from _yield_and_forget((x for x in active if x.outcome is not None), encoder)
