@@ -70,8 +70,8 @@ class TrainConfig:
     layers: int = 100
     """Layers of the network, in each of which messages are passed. All share their weights."""
     achieved_goals: bool = False
-    """Let the network see which goal literals are true in the state, and what mentions all objects of
-    those that are not. The paper does not (docs: Deviations)."""
+    """Let the network see which goal literals are true in the state, and what mentions all objects
+    of those that are not. The paper does not (docs: Deviations)."""
     policy_layers: int = 0
     """Layers when the policy is executed, in validation and in tests. 0 takes as many as --layers.
     More layers than in training let information reach farther."""
