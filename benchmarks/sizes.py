@@ -2,8 +2,8 @@
 
 Run `python -m benchmarks.sizes FOLDER [--domains NAME ...] [--steps 300] [--seconds 20]`. FOLDER
 has a folder for each domain, with `domain.pddl` and problems at any depth. Each domain gets a new
-process. The network is untrained, with the preset's 32 numbers and 30 rounds and relations of
-achieved goals: times do not depend on the weights. All times are processor seconds of one thread.
+process. The network is untrained, with the numbers, rounds and relations of the preset
+`laptop`: times do not depend on the weights. All times are processor seconds of one thread.
 Memory is what the process held at most, less what it held before it read a file. With
 `--limit-gb 8`, the address space is limited, so a process that needs more fails.
 
@@ -32,6 +32,7 @@ import torch
 
 from benchmarks.machine import ROOT, description, forget_peak, peak_mb, resident_mb
 from regoal.cli import script
+from regoal.config import LAPTOP
 from regoal.evaluation.execution import Execution, execute
 from regoal.networks.encoder import Encoder
 from regoal.networks.kernels.cpu import kernel as cpu_kernel
@@ -41,7 +42,7 @@ from regoal.planning.load import load_domain, load_task
 from regoal.planning.matching.library_schema import schema_of
 from regoal.planning.task import Task
 
-SIZE, LAYERS = 32, 30
+SIZE, LAYERS = LAPTOP.embedding_size, LAPTOP.layers
 """Numbers of an embedding, and rounds, as in the preset."""
 MIN_STEPS = 5
 """Fewest steps, whatever time they take."""

@@ -7,7 +7,7 @@ docs/explanation/deviations.md).
 """
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from regoal.planning.goals import Atom
@@ -28,21 +28,24 @@ class Mentions:
     """
 
     def __init__(self, literals: Iterable[tuple[Atom, bool]]) -> None:
-        self._by_object: defaultdict[str, list[Mention]] = defaultdict(list)
+        self._by_pair: defaultdict[str, dict[str, list[Mention]]] = defaultdict(dict)
+        """Each literal by two of its objects: most sets of objects share none or one with it."""
         for atom, positive in literals:
             objects = frozenset(atom.objects)
             if len(objects) > 1:
-                # Each is found by one of its objects.
-                found = Mention(atom.predicate, positive, objects)
-                self._by_object[atom.objects[0]].append(found)
+                first, second, *_ = dict.fromkeys(atom.objects)
+                found = self._by_pair[first].setdefault(second, [])
+                found.append(Mention(atom.predicate, positive, objects))
 
     def __bool__(self) -> bool:
         """Whether there is any such literal."""
-        return bool(self._by_object)
+        return bool(self._by_pair)
 
-    def among(self, objects: Collection[str]) -> Iterator[Mention]:
+    def among(self, objects: Iterable[str]) -> Iterator[Mention]:
         """Yield the literals whose objects are all among these."""
-        for name in set(objects):
-            for mention in self._by_object.get(name, ()):
-                if mention.objects.issubset(objects):
-                    yield mention
+        given = set(objects)
+        for first in self._by_pair.keys() & given:
+            for second in self._by_pair[first].keys() & given:
+                for mention in self._by_pair[first][second]:
+                    if mention.objects <= given:
+                        yield mention
