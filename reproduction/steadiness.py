@@ -1,10 +1,10 @@
 """How steady learning is: `python -m reproduction.steadiness`.
 
 Each domain is trained with three seeds for a fixed number of episodes: with the preset, and with
-the preset less advantage learning, achieved goals and the settling of the learning rate. The table
-shows, for each seed, the episode of the first complete validation, how many of the validations
-after it are complete, and their mean coverage. The aim is that nine of ten are complete, for every
-seed.
+the preset as it was before it had advantage learning, achieved goals, the settling of the learning
+rate, 15 layers and a longer average. The table shows, for each seed, the episode of the first
+complete validation, how many of the validations after it are complete, and their mean coverage. The
+aim is that nine of ten are complete, for every seed.
 
 Cells with a record in `results/steadiness.jsonl` are not run again. With folders of runs as
 arguments, which `regoal sweep reproduction/steadiness.toml` has made, nothing is run either.
