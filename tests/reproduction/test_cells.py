@@ -210,7 +210,7 @@ def test_the_sweep_files_of_tables_can_be_read():
     assert len(found.settings) == 2 * 3 * 7
     assert found.test is None
     found = read_sweep(cells.REPRODUCTION / "ablation.toml")
-    assert len(found.settings) == 10 * 3 * 7
+    assert len(found.settings) == 12 * 3 * 7
 
 
 def test_an_ablation_changes_one_thing_each():
