@@ -127,8 +127,7 @@ class Encoder:
         if not self._sees_achieved:
             return self._encode_literals(goal, state)
         encoded = self.state(state)
-        atoms = self._find_goal_atoms(goal, state)
-        atoms += self._find_mentions(goal, state, state.fluent_atoms, encoded.actions)
+        atoms = self._find_goal_atoms(goal, state, state.fluent_atoms, encoded.actions)
         return self._pack(atoms, range(encoded.nodes))
 
     def _encode_literals(self, goal: Goal, state: State) -> EncodedAtoms:
@@ -137,7 +136,7 @@ class Encoder:
         if known is not None:
             return known
         nodes = range(self.state(state).nodes)
-        encoded = self._pack(self._find_goal_atoms(goal, state), nodes)
+        encoded = self._pack(self._find_plain_goal_atoms(goal, state.task), nodes)
         # An atom without objects becomes one for each node, so it depends on the actions.
         if all(atom.objects for atom, _ in goal.literals()):
             if len(self._goals) >= MOST_GOALS:
@@ -167,13 +166,7 @@ class Encoder:
         parts = (
             self._encode_fixed(task)[0],
             self._pack(self._find_changing_atoms(task, atoms, actions), kept),
-            self._pack(
-                [
-                    *self._find_goal_atoms(goal, state),
-                    *self._find_mentions(goal, state, atoms, actions),
-                ],
-                kept,
-            ),
+            self._pack(self._find_goal_atoms(goal, state, atoms, actions), kept),
         )
         fixed, changing, wanted = (self._renumber(part, new) for part in parts)
         times = np.fromiter(multiplicity.values(), np.int64, len(multiplicity))
@@ -205,34 +198,40 @@ class Encoder:
         found += self._find_action_atoms(task, actions)
         return found
 
-    def _find_goal_atoms(self, goal: Goal, state: State) -> list[EncodedAtom | None]:
-        """Encode each goal literal, by whether it is true in the state if the network sees this."""
-        task = state.task
-        kinds = {
-            False: self._goal_kinds,
-            True: ACHIEVED_KINDS if self._sees_achieved else self._goal_kinds,
-        }
-        tables = {
-            (is_true, sign): self._get_table(task, kind)
-            for is_true, of_sign in kinds.items()
-            for sign, kind in of_sign.items()
-        }
-        return [
-            tables[state.holds(atom) == positive, positive][atom]
-            for atom, positive in self._list_literals(goal, task)
-        ]
-
-    def _find_mentions(
+    def _find_goal_atoms(
         self, goal: Goal, state: State, atoms: Iterable[Atom], actions: Sequence[GroundAction]
     ) -> list[EncodedAtom | None]:
-        """Encode the atoms and actions that mention all objects of a goal literal that is false."""
+        """Encode the goal's literals, and what mentions them if the network sees this.
+
+        Only these atoms of the state and these actions can mention a literal.
+        """
         task = state.task
-        missing = Mentions(
-            (atom, positive)
-            for atom, positive in self._list_literals(goal, task)
-            if state.holds(atom) != positive
-        )
-        if not (self._sees_achieved and missing):
+        if not self._sees_achieved:
+            return self._find_plain_goal_atoms(goal, task)
+        missing, found = [], []
+        true, false = self._get_tables(task, ACHIEVED_KINDS), self._get_tables(task, MISSING_KINDS)
+        for atom, positive in self._list_literals(goal, task):
+            if state.holds(atom) == positive:
+                found.append(true[positive][atom])
+            else:
+                found.append(false[positive][atom])
+                missing.append((atom, positive))
+        return found + self._find_mentions(task, Mentions(missing), atoms, actions)
+
+    def _find_plain_goal_atoms(self, goal: Goal, task: Task) -> list[EncodedAtom | None]:
+        """Encode the goal's literals, equal in all states."""
+        tables = self._get_tables(task, GOAL_KINDS)
+        return [tables[positive][atom] for atom, positive in self._list_literals(goal, task)]
+
+    def _find_mentions(
+        self,
+        task: Task,
+        missing: Mentions,
+        atoms: Iterable[Atom],
+        actions: Sequence[GroundAction],
+    ) -> list[EncodedAtom | None]:
+        """Encode the atoms and actions that mention all objects of a missing goal literal."""
+        if not missing:
             return []
         table = self._get_table(task, MATCH_KIND)
         found = [table[a] for a in atoms if len(a.objects) > 1 and any(missing.among(a.objects))]
@@ -303,6 +302,10 @@ class Encoder:
         for predicate, objects in task.static_atoms:
             if objects:
                 yield self._index.get(("state", predicate)), objects
+
+    def _get_tables(self, task: Task, kinds: Mapping[bool, str]) -> "dict[bool, _AtomTable]":
+        """Return the tables of positive and of negative goal literals."""
+        return {positive: self._get_table(task, kind) for positive, kind in kinds.items()}
 
     def _get_table(self, task: Task, kind: str) -> "_AtomTable":
         """Return the table of a task's atoms of one kind."""

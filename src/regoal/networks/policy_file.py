@@ -84,11 +84,14 @@ def load_policy(path: Path) -> Policy:
             error
         )
     kinds = {relation.kind for relation in relations}
-    if not kinds.isdisjoint(GOAL_KINDS.values()) and not kinds.isdisjoint(ACHIEVED_KINDS.values()):
+    has_goals, has_achieved = (
+        not kinds.isdisjoint(of_sign.values()) for of_sign in (GOAL_KINDS, ACHIEVED_KINDS)
+    )
+    if has_goals and has_achieved:
         raise UsageError(
             f"{path} sees achieved goals as only one earlier version of regoal did. Train it again."
         )
-    possible = relations_of(schema, achieved_goals=kinds.isdisjoint(GOAL_KINDS.values()))
+    possible = relations_of(schema, achieved_goals=not has_goals)
     sizes = 1 <= layers <= MOST_LAYERS and 0 <= most_objects <= MOST_OBJECTS
     in_order = tuple(r for r in possible if r in set(relations)) == relations
     if not (in_order and sizes):
