@@ -232,9 +232,8 @@ class Execution:
                 return action, successor
         self.closed.add(self.state)
         if self.visited is Visited.EXCLUDED or len(self.closed) == len(self.visits):
-            return (
-                None  # with `LAST`, every state that may be entered was visited: there is no plan
-            )
+            # With `LAST`, every state that may be entered was visited: there is no plan.
+            return None
         return min(seen, key=lambda way: self.visits[way[1]], default=None)
 
 
