@@ -2,7 +2,7 @@
 
 import csv
 import io
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
@@ -121,15 +121,10 @@ def coverage_table(results: Results) -> Table:
     total = sum(part.given for domain in scores[METHODS[0]] for part in domain)
     rows = [text_row("problems given: easy + medium + hard", *given, total, MISSING)]
     for method, domains in scores.items():
-        run_on = [any(part.results for part in domain) for domain in domains]
-        cells = [
-            "+".join(str(len(part.solved)) for part in domain) if was_run else MISSING
-            for domain, was_run in zip(domains, run_on, strict=True)
-        ]
-        solved = sum(len(part.solved) for domain in domains for part in domain)
-        rows.append(text_row(method, *cells, solved, f"{100 * solved / max(total, 1):.1f}"))
+        rows.append(_make_row(method, domains, lambda _: True, total))
         if "--search" in OPTIONS[method]:
-            rows.append(_row_of_greedy(method, domains, total))
+            greedily = f"{method}, greedy"
+            rows.append(_make_row(greedily, domains, lambda r: r.found_by == "greedy", total))
     for planner, solved_of_90 in PUBLISHED.items():
         cells = [MISSING if n is None else str(n) for n in solved_of_90]
         solved = sum(n or 0 for n in solved_of_90)
@@ -142,16 +137,20 @@ def coverage_table(results: Results) -> Table:
     )
 
 
-def _row_of_greedy(method: str, domains: Sequence[Sequence[Score]], total: int) -> tuple[Cell, ...]:
-    """Count what a method solves by greedy execution, before it does anything else."""
-    found = [[sum(r.found_by == "greedy" for r in part.solved) for part in d] for d in domains]
-    run_on = [any(part.results for part in domain) for domain in domains]
+def _make_row(
+    label: str,
+    domains: Sequence[Sequence[Score]],
+    counts: Callable[[PlanResult], bool],
+    total: int,
+) -> tuple[Cell, ...]:
+    """Make a row with the solved problems that count, by domain and part."""
+    found = [[sum(map(counts, part.solved)) for part in domain] for domain in domains]
     cells = [
-        "+".join(map(str, counts)) if was_run else MISSING
-        for counts, was_run in zip(found, run_on, strict=True)
+        "+".join(map(str, parts)) if any(part.results for part in domain) else MISSING
+        for domain, parts in zip(domains, found, strict=True)
     ]
     solved = sum(map(sum, found))
-    return text_row(f"{method}, greedy", *cells, solved, f"{100 * solved / max(total, 1):.1f}")
+    return text_row(label, *cells, solved, f"{100 * solved / max(total, 1):.1f}")
 
 
 def _note_unfinished(results: Results) -> list[str]:
