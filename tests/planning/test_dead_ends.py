@@ -17,7 +17,6 @@ from regoal.errors import TooWideError
 from regoal.planning.datalog import grounding
 from regoal.planning.dead_ends import DeadEnds, first_dead_end, is_dead
 from regoal.planning.goals import Atom, Goal
-from regoal.planning.load import load_domain, load_task
 
 # Each coin buys one thing, or is lost. One coin would do for everything in the relaxation.
 SHOP = """
@@ -132,10 +131,8 @@ def test_no_state_that_is_alive_is_called_dead(read_task, name):
 
 @settings(max_examples=50, deadline=None, suppress_health_check=list(HealthCheck))
 @given(domain=domains(), problem=problems())
-def test_in_random_domains_neither(tmp_path, domain, problem):
-    (tmp_path / "domain.pddl").write_text(domain)
-    (tmp_path / "p1.pddl").write_text(problem)
-    task = load_task(load_domain(tmp_path / "domain.pddl"), tmp_path / "p1.pddl")
+def test_in_random_domains_neither(read_task, domain, problem):
+    task = read_task(domain, problem)
     _, alive = graph(task)
     tests = DeadEnds(task)
     assert not any(tests.has(state) for state in alive)

@@ -9,7 +9,6 @@ from planning.graphs import graph
 from planning.plain_pairs import find_pairs
 from planning.strips_domains import domains, problems
 from regoal.planning.goals import Atom, Goal
-from regoal.planning.load import load_domain, load_task
 from regoal.planning.pairs import Pairs
 from regoal.planning.relaxation import Relaxation
 from regoal.system.cancellation import StoppedError, stopping
@@ -24,10 +23,8 @@ def pairs_of(pairs, state):
 
 @settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
 @given(domain=domains(), problem=problems())
-def test_random_domains(tmp_path, domain, problem):
-    (tmp_path / "domain.pddl").write_text(domain)
-    (tmp_path / "p1.pddl").write_text(problem)
-    task = load_task(load_domain(tmp_path / "domain.pddl"), tmp_path / "p1.pddl")
+def test_random_domains(read_task, domain, problem):
+    task = read_task(domain, problem)
     pairs, relaxation = Pairs(task), Relaxation(task)
     states, alive = graph(task)
     for state in {states[0], states[-1]}:

@@ -7,7 +7,6 @@ from planning.relaxation_domains import domains, problems
 from regoal.errors import UsageError
 from regoal.planning.actions import DUMMY_ACTION
 from regoal.planning.datalog import grounding
-from regoal.planning.load import load_domain, load_task
 from regoal.planning.reachable import list_reachable
 
 
@@ -52,10 +51,8 @@ def test_whatever_is_reachable_is_listed(tasks, domain):
 
 @settings(max_examples=30, deadline=None, suppress_health_check=list(HealthCheck))
 @given(domain=domains(), problem=problems())
-def test_random_domains(tmp_path, domain, problem):
-    (tmp_path / "domain.pddl").write_text(domain)
-    (tmp_path / "p1.pddl").write_text(problem)
-    task = load_task(load_domain(tmp_path / "domain.pddl"), tmp_path / "p1.pddl")
+def test_random_domains(read_task, domain, problem):
+    task = read_task(domain, problem)
     atoms, actions = explore(task)
     reachable = list_reachable(task)
     assert atoms <= set(reachable.atoms)

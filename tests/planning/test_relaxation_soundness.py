@@ -8,16 +8,13 @@ from hypothesis import HealthCheck, given, settings
 from planning.graphs import graph
 from planning.growing import Growing
 from planning.relaxation_domains import domains, problems
-from regoal.planning.load import load_domain, load_task
 from regoal.planning.relaxation import Relaxation
 
 
 @settings(max_examples=50, deadline=None, suppress_health_check=list(HealthCheck))
 @given(domain=domains(), problem=problems())
-def test_random_domains(tmp_path, domain, problem):
-    (tmp_path / "domain.pddl").write_text(domain)
-    (tmp_path / "p1.pddl").write_text(problem)
-    task = load_task(load_domain(tmp_path / "domain.pddl"), tmp_path / "p1.pddl")
+def test_random_domains(read_task, domain, problem):
+    task = read_task(domain, problem)
     relaxation = Relaxation(task)
     states, alive = graph(task)
     assert all(relaxation.reaches(state, task.goal) for state in alive)
