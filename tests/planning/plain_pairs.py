@@ -28,6 +28,24 @@ def find_pairs(task, state):
     return found
 
 
+def find_never_last(task, pairs, goal):
+    """Return the largest part of a goal of which no fact can be made last, by these pairs."""
+    domain = task.domain.text.content
+    actions = [ground for action in domain.actions for ground in bind(task, action)]
+    part = set(goal)
+    while True:
+        last = set()
+        for needs, makes in actions:
+            ends = {(atom, not holds) for atom, holds in makes}
+            others = part - makes
+            if others & ends or not pair_up(needs | others, needs) <= pairs:
+                continue
+            last |= makes & part
+        if not last:
+            return part
+        part -= last
+
+
 def pair_up(some, others):
     """Return every set of a fact of `some` and one of `others`."""
     return {frozenset(pair) for pair in product(some, others)}

@@ -5,8 +5,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 import regoal.planning.pairs
+from planning.dead_end_domains import WAX
 from planning.graphs import graph
-from planning.plain_pairs import find_pairs
+from planning.plain_pairs import find_never_last, find_pairs
 from planning.strips_domains import domains, problems
 from regoal.planning.goals import Atom, Goal
 from regoal.planning.pairs import Pairs
@@ -33,7 +34,9 @@ def test_random_domains(read_task, domain, problem):
         assert pairs_of(pairs, state) == {pair for pair in expected if pair <= facts}
         literals = list(task.goal.literals())
         possible = all(frozenset((x, y)) in expected for x in literals for y in literals)
-        assert pairs.reaches(state, task.goal) == possible
+        never_last = find_never_last(task, expected, literals)
+        ordered = all(state.holds(atom) == positive for atom, positive in never_last)
+        assert pairs.reaches(state, task.goal) == (possible and ordered)
     assert all(pairs.reaches(state, task.goal) for state in alive)
     for state in states:
         assert relaxation.reaches(state, task.goal) or not pairs.reaches(state, task.goal)
@@ -52,6 +55,26 @@ def test_no_other_block_is_held_or_lies_on_the_same_one(blocks):
     assert frozenset((on["a"], on["c"])) not in found
     assert frozenset((held, (Atom("holding", ("a",)), True))) not in found
     assert frozenset((held, (Atom("handempty", ()), True))) not in found
+
+
+# Behind b1, which is waxed, three tiles are left; any two of them can be waxed from the third.
+COLUMN = """(define (problem column) (:domain wax) (:objects a1 b1 c1 d1 e1 a2 - tile)
+  (:init (on d1) (dry c1) (dry e1) (dry a1) (dry a2) (waxed b1)
+    (north a1 b1) (north b1 c1) (north c1 d1) (north d1 e1) (beside a1 a2) (beside a2 a1))
+  (:goal (and (waxed b1) (waxed c1) (waxed d1) (waxed e1))))"""
+
+
+def test_some_fact_of_a_goal_must_be_made_last(read_task):
+    task = read_task(WAX, COLUMN)
+    pairs, state, goal = Pairs(task), task.initial_state, task.goal
+    for left_out in sorted(goal.atoms):
+        part = Goal.of(goal.atoms - {left_out})
+        assert pairs.reaches(state, part) == (left_out.objects != ("b1",))
+    assert not pairs.reaches(state, goal)
+    assert not any(state.satisfies(goal) for state in graph(task)[0])
+    # From the dry b1 on the tiles can be waxed one after another, from the last one on.
+    open_column = read_task(WAX, COLUMN.replace("(waxed b1)", "(dry b1)", 1))
+    assert Pairs(open_column).reaches(open_column.initial_state, goal)
 
 
 def test_other_goals_than_the_tasks(blocks):

@@ -30,6 +30,7 @@ MOST_RULES = 15_000
 """The most rules to ground the actions of a task; they take less than a second."""
 
 Bools = npt.NDArray[np.bool_]
+Ints = npt.NDArray[np.intp]
 Words = npt.NDArray[np.uint64]
 """Rows of 64 Booleans in each number."""
 
@@ -86,7 +87,9 @@ class Pairs:
             keeps[i, ended] = False
         self._heads, self._makers = np.nonzero(makes.T)
         """Each fact that is made, and the action; the facts in order."""
-        self._makes, self._keeps = _pack(makes), _pack(keeps)
+        self._makes, self._keeps = makes, keeps
+        """[actions, facts]"""
+        self._makes_packed, self._keeps_packed = _pack(makes), _pack(keeps)
 
     def reaches(self, state: State, goal: Goal) -> bool:
         """Return whether all pairs of the goal are possible from a state.
@@ -104,12 +107,39 @@ class Pairs:
         holding = [
             i for i, (atom, positive) in enumerate(self._numbers) if (atom in atoms) == positive
         ]
-        enough = [np.ix_(facts, facts) for facts in (wanted, self._sources.get(goal, wanted))]
+        source = self._sources.get(goal)
         for pairs in self._grow(holding):
-            if pairs[enough[0]].all() or pairs[enough[1]].all():
+            if (source is not None and _all_pairs(pairs, source)) or (
+                _all_pairs(pairs, wanted)
+                and set(self._find_never_last(pairs, wanted)) <= set(holding)
+            ):
                 self._sources[goal] = holding
                 return True
         return False
+
+    def _find_never_last(self, pairs: Bools, wanted: Sequence[int]) -> list[int]:
+        """Return the largest part of the wanted facts of which none can be made last.
+
+        The last fact of a part is made by a possible action; each other fact of the part may hold
+        with all preconditions of the action, and is kept, or is made by it too.
+        """
+        part = np.array(wanted, int)
+        makers = np.flatnonzero(self._makes[:, part].any(1))
+        makers = makers[self._may_hold(pairs, makers)]
+        needs, makes = self._needs[makers], self._makes[np.ix_(makers, part)]
+        beside = pairs[needs[:, :, None], part].all(1) & self._keeps[np.ix_(makers, part)] | makes
+        while len(part):
+            last = makes[beside.all(1)].any(0)
+            if not last.any():
+                break
+            part, makes, beside = part[~last], makes[:, ~last], beside[:, ~last]
+        return [int(fact) for fact in part]
+
+    def _may_hold(self, pairs: Bools, actions: Ints) -> Bools:
+        """Return for each of some actions whether all pairs of its preconditions are possible."""
+        needs = self._needs[actions]
+        found: Bools = pairs[needs[:, :, None], needs[:, None, :]].all((1, 2))
+        return found
 
     def _number_goal(self, goal: Goal) -> list[int] | None:
         """Return the facts of a goal that some action changes; None if one is never possible."""
@@ -143,9 +173,8 @@ class Pairs:
         `changed` says which facts have one.
         """
         chosen = np.flatnonzero(changed[self._needs].any(1))
+        chosen = chosen[self._may_hold(pairs, chosen)]
         needs = self._needs[chosen]
-        possible = pairs[needs[:, :, None], needs[:, None, :]].all((1, 2))
-        chosen, needs = chosen[possible], needs[possible]
         row_of = np.full(len(self._needs), -1)
         row_of[chosen] = np.arange(len(chosen))
         rows = row_of[self._makers]
@@ -153,11 +182,15 @@ class Pairs:
             return pairs
         heads, starts = np.unique(self._heads[rows >= 0], return_index=True)
         together = np.bitwise_and.reduce(_pack(pairs)[needs], axis=1)
-        together = together & self._keeps[chosen] | self._makes[chosen]
+        together = together & self._keeps_packed[chosen] | self._makes_packed[chosen]
         new = np.bitwise_or.reduceat(together[rows[rows >= 0]], starts, axis=0)
         grown = pairs.copy()
         grown[heads] |= _unpack(new, len(pairs))
         return grown | grown.T
+
+
+def _all_pairs(pairs: Bools, facts: Sequence[int]) -> bool:
+    return bool(pairs[np.ix_(facts, facts)].all())
 
 
 def _pack(rows: Bools) -> Words:
