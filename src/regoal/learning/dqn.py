@@ -9,7 +9,13 @@ import numpy as np
 from regoal.learning import td_learning
 from regoal.learning.episode_stats import EpisodeStats
 from regoal.learning.exploration import explore
-from regoal.learning.hindsight import HindsightGoal, dead_ends, hindsight_goals, relabel
+from regoal.learning.hindsight import (
+    HindsightGoal,
+    dead_ends,
+    have_dead_ends,
+    hindsight_goals,
+    relabel,
+)
 from regoal.learning.learner import Learner
 from regoal.learning.problem_choice import choose_problems
 from regoal.learning.replay import Replay
@@ -39,12 +45,13 @@ def train(
     training = Training(tasks, learner, replay, streams)
     hindsight_goal = hindsight_goals(learner.config.hindsight, streams.hindsight)
     tests = DeadEndsOfTasks()
+    is_careful = learner.config.learn_dead_ends and have_dead_ends(tasks, tests)
     for episode in range(first_episode, learner.config.episodes):
         if episode % FORGET_EVERY == 0 and episode > first_episode:
             training.forget_states()
         before = training.state()
         try:
-            stats = _episode(training, episode, hindsight_goal, tests, stop)
+            stats = _episode(training, episode, hindsight_goal, tests, is_careful, stop)
         except StoppedError:
             training.restore(before)
             return
@@ -56,6 +63,7 @@ def _episode(
     episode: int,
     hindsight_goal: HindsightGoal,
     tests: DeadEndsOfTasks,
+    is_careful: bool,
     stop: Callable[[], bool],
 ) -> EpisodeStats:
     """Explore, relabel, store, optimise. Raises `StoppedError` once `stop` is true."""
@@ -63,11 +71,14 @@ def _episode(
     config = learner.config
     started = time.perf_counter()
     problems = choose_problems(tasks, config, episode, streams.problems)
-    trajectories = explore(problems, learner, streams.exploration, episode, stop)
+    avoided = tests if is_careful else None
+    trajectories = explore(problems, learner, streams.exploration, episode, stop, avoided)
     parts = [part for t in trajectories for part in relabel(t, hindsight_goal)]
     ways = dead_ends(trajectories, tests) if config.learn_dead_ends else []
     for lesson in [*parts, *ways]:
         replay.extend(lesson.transitions())
+    for trajectory in trajectories:
+        replay.extend(trajectory.mistaken_transitions())
     explored = time.perf_counter()
     learning_rate = config.learning_rate(episode) * learner.calm
     losses = _optimise(learner, replay, streams, learning_rate, stop)

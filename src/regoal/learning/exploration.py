@@ -9,6 +9,7 @@ from regoal.config import TrainConfig
 from regoal.learning.learner import Learner
 from regoal.learning.rollout import replayed, rollout
 from regoal.learning.trajectory import Trajectory
+from regoal.planning.dead_ends import DeadEndsOfTasks
 from regoal.planning.task import Task
 from regoal.system.cancellation import StoppedError, stopping
 
@@ -19,10 +20,12 @@ def explore(
     rng: np.random.Generator,
     episode: int,
     stop: Callable[[], bool],
+    dead_ends: DeadEndsOfTasks | None = None,
 ) -> list[Trajectory]:
     """Walk one trajectory a task. Raises `StoppedError` if `stop` is true for some worker.
 
-    Each worker makes some trajectories and receives the actions of the others'.
+    Each worker makes some trajectories and receives the actions of the others'. With `dead_ends`,
+    steps into dead ends that these tests prove are taken back.
     """
     mine = learner.workers.share(len(tasks))
     own: list[Trajectory] = []
@@ -34,14 +37,16 @@ def explore(
             temperatures=_temperatures(learner.config, episode, len(tasks))[mine],
             horizon=learner.config.horizon,
             rngs=_rngs(learner, rng, episode, len(tasks))[mine],
+            dead_ends=dead_ends,
             stop=stop,
         )
-    actions = [t for part in learner.workers.gather([t.actions for t in own]) for t in part]
-    if len(actions) < len(tasks):
+    mine_told = [(t.actions, [(m.step, m.action) for m in t.mistakes]) for t in own]
+    told = [of for part in learner.workers.gather(mine_told) for of in part]
+    if len(told) < len(tasks):
         raise StoppedError
     found = dict(zip(range(len(tasks))[mine], own, strict=True))
     return [
-        found[i] if i in found else replayed(task, actions[i], learner.encoder)
+        found[i] if i in found else replayed(task, *told[i], learner.encoder)
         for i, task in enumerate(tasks)
     ]
 

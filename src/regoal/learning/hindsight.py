@@ -3,7 +3,7 @@
 The three variants differ in one function, `HindsightGoal(s, g)`; the loop around it exists once.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -14,6 +14,8 @@ from regoal.planning.goals import Goal
 from regoal.planning.lifting.goal_lifter import GoalLifter
 from regoal.planning.task import State, Task
 
+MOST_WALKS, STEPS_OF_WALK = 10, 100
+"""Random walks, and steps of each, that find out whether problems have dead ends."""
 STEPS_INSIDE = 5
 """Steps from a dead end on that are kept of a trajectory."""
 
@@ -100,6 +102,22 @@ def first_state(trajectory: Trajectory, goal: Goal, end: int) -> int:
         seen.add(before)
         start -= 1
     return start
+
+
+def have_dead_ends(tasks: Sequence[Task], tests: DeadEndsOfTasks) -> bool:
+    """Return whether a random walk ends in a proven dead end in some of these tasks.
+
+    Equal tasks give equal answers. Walks all alive do not prove that there are no dead ends.
+    """
+    rng = np.random.default_rng(0)
+    for task in tasks[:: max(1, len(tasks) // MOST_WALKS)]:
+        state = task.initial_state
+        for _ in range(STEPS_OF_WALK):
+            applicable = task.applicable_actions(state)
+            state = task.successor(state, applicable[rng.integers(len(applicable))])
+        if not state.satisfies(task.goal) and not tests[task].reaches(state, task.goal):
+            return True
+    return False
 
 
 def dead_ends(trajectories: Iterable[Trajectory], tests: DeadEndsOfTasks) -> list[Trajectory]:

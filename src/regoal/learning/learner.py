@@ -24,6 +24,9 @@ T = TypeVar("T")
 
 log = logging.getLogger(__name__)
 
+MISTAKE_MARGIN = 5.0
+"""By how many steps a step into a dead end is learnt to be worse than its state's other actions."""
+
 
 class Learner:
     """The online and the target network, and one optimisation step on a sample."""
@@ -160,7 +163,12 @@ class Learner:
             remaining = torch.tensor([t.remaining for t in transitions])
             target = td_learning.at_most(target, remaining, discount=config.discount)
             target = td_learning.at_least(target, remaining, discount=config.discount)
-        return td_learning.advantage_learning(target, gap, share=config.advantage)
+        target = td_learning.advantage_learning(target, gap, share=config.advantage)
+        for i, transition in enumerate(transitions):
+            if transition.mistaken:
+                best_other = self._best_other(transition)
+                target[i] = td_learning.below_others(best_other, margin=MISTAKE_MARGIN)
+        return target
 
     def _add_gradient(
         self, sample: Sample, part: slice, target: Tensor, depth: int
@@ -209,8 +217,9 @@ class Learner:
         The first is the value of s', 0 for a step that reaches its goal. The second is
         max_b Q(s, b, g) - Q(s, a, g), how far the action is from the best one; 0 if nobody asks.
         """
-        nexts = [None if t.solved else (t.next_state, t.goal) for t in transitions]
-        befores = [(t.state, t.goal) if self.config.advantage else None for t in transitions]
+        nexts = [None if t.solved or t.mistaken else (t.next_state, t.goal) for t in transitions]
+        asked = self.config.advantage > 0.0
+        befores = [(t.state, t.goal) if asked or t.mistaken else None for t in transitions]
         self._ask_target([pair for pair in (*nexts, *befores) if pair is not None])
         known = self._target_values
         next_value = [0.0 if pair is None else float(known[pair].max()) for pair in nexts]
@@ -219,6 +228,12 @@ class Learner:
             for t, pair in zip(transitions, befores, strict=True)
         ]
         return torch.tensor(next_value), torch.tensor(gap)
+
+    def _best_other(self, transition: Transition) -> Tensor:
+        """Return the highest value of another action, or of this one if there is no other."""
+        values = self._target_values[transition.state, transition.goal]
+        others = torch.arange(len(values)) != transition.action
+        return (values[others] if others.any() else values).max()
 
     def _ask_target(self, pairs: Sequence[tuple[State, Goal]]) -> None:
         """Compute the target network's Q-values for these pairs, once between two syncs.

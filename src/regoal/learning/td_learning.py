@@ -50,6 +50,16 @@ def advantage_learning(target: Tensor, gap: Tensor, *, share: float) -> Tensor:
     return target - share * gap
 
 
+def below_others(best_other: Tensor, *, margin: float) -> Tensor:
+    """The target of a step into a proven dead end, [B]: `margin` below the other actions.
+
+    A large margin in place of a value (as in DQfD; Hester et al., AAAI 2018; not in the paper).
+    What such a step is worth is not defined: the goal is never reached. `best_other` [B] is
+    max_{b ≠ a} Q(s, b, g). It counts as -1 if it is above, as no value is.
+    """
+    return best_other.clamp(max=-1.0) - margin
+
+
 def td_error(value: Tensor, target: Tensor) -> Tensor:
     """Q(s, a, g) - y, [..., B] as `value`, signed; no gradient flows into the target [B]."""
     _check_ends_alike(value, target)
