@@ -19,11 +19,11 @@ from regoal.config import Decay, TrainConfig
 from regoal.evaluation.execution import execute
 from regoal.learning import td_learning
 from regoal.learning.dqn import train
-from regoal.learning.learner import Learner
+from regoal.learning.learner import MISTAKE_MARGIN, Learner
 from regoal.learning.problem_choice import smallest
 from regoal.learning.replay import Replay, Sample
 from regoal.learning.streams import Streams
-from regoal.learning.trajectory import Transition
+from regoal.learning.trajectory import MISTAKE, Transition
 from regoal.networks.encoder import Encoder
 from regoal.networks.q_network import QNetwork
 from regoal.networks.relations import relations_of
@@ -100,6 +100,18 @@ def test_update_keeps_targets_within_their_bounds(learner, sample):
     for t, target, error, value in zip(ways, targets, free.tolist(), values, strict=True):
         least, most = (-1.0, -1.0) if t.solved else (-1.0 - discount - discount**2, -1.0 - discount)
         assert target == pytest.approx(min(max(value - error, least), most), abs=1e-4)
+
+
+def test_a_mistake_is_learnt_to_be_worse_than_the_other_actions(learner, sample):
+    mistakes = [t._replace(remaining=MISTAKE) for t in sample.transitions]
+    values = [q_of(learner.online, learner.encoder, t, 4).item() for t in mistakes]
+    _, errors = learner.update(sample._replace(transitions=mistakes), depth=2)
+    for t, value, error in zip(mistakes, values, errors.tolist(), strict=True):
+        batch = learner.encoder.batch([(t.state, t.goal)])
+        q = learner.target.q_values(batch, learner.config.layers)[0].tolist()
+        others = [x for i, x in enumerate(q) if i != t.action] or q
+        target = min(-1.0, max(others)) - MISTAKE_MARGIN
+        assert value - error == pytest.approx(target, abs=1e-4)
 
 
 def test_averaged_weights_follow_the_online_ones(relations, policy, sample):
@@ -358,7 +370,7 @@ torch.set_num_threads(1)
 from regoal.config import Decay, TrainConfig
 from regoal.learning.dqn import train
 from regoal.learning.streams import Streams
-from regoal.learning.learner import Learner
+from regoal.learning.learner import MISTAKE_MARGIN, Learner
 from regoal.learning.replay import Replay
 from regoal.networks.encoder import Encoder
 from regoal.networks.relations import relations_of

@@ -7,8 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from planning.dead_end_domains import FLOOR, WAX
 from regoal.learning.hindsight import (
     LiftedGoals,
+    have_dead_ends,
     hindsight_goals,
     into_dead_end,
     propositional_goal,
@@ -16,7 +18,7 @@ from regoal.learning.hindsight import (
     state_goal,
 )
 from regoal.learning.trajectory import Trajectory
-from regoal.planning.dead_ends import DeadEnds
+from regoal.planning.dead_ends import DeadEnds, DeadEndsOfTasks
 from regoal.planning.goals import Atom, Goal
 from regoal.planning.load import load_domain, load_task
 
@@ -261,3 +263,10 @@ def test_the_way_into_a_dead_end_ends_with_the_step_that_stays(tmp_path):
     assert way.actions == (0, 0, 0)
     assert [t.remaining for t in way.transitions()] == [0, 0, 0]
     assert into_dead_end(Trajectory(tuple(states[:1]), (), task.goal), DeadEnds(task)) is None
+
+
+def test_random_walks_show_whether_problems_have_dead_ends(read_task, tasks):
+    floors = [read_task(WAX, FLOOR)]
+    assert have_dead_ends(floors, DeadEndsOfTasks())
+    assert have_dead_ends([*tasks["blocks"].values(), *floors], DeadEndsOfTasks())
+    assert not have_dead_ends([*tasks["blocks"].values()], DeadEndsOfTasks())

@@ -6,9 +6,13 @@ import numpy as np
 import pytest
 import torch
 
-from regoal.learning.rollout import boltzmann, rollout
+from planning.dead_end_domains import FLOOR, WAX
+from planning.graphs import graph
+from regoal.learning.rollout import boltzmann, replayed, rollout
+from regoal.learning.trajectory import MISTAKE, Mistake, Trajectory
 from regoal.networks.encoder import Encoder
 from regoal.networks.relations import relations_of
+from regoal.planning.dead_ends import DeadEndsOfTasks
 from regoal.planning.matching.library_schema import schema_of
 
 
@@ -17,7 +21,7 @@ def uniform(encoder):
     return lambda pairs: [torch.zeros(len(encoder.state(state).actions)) for state, _ in pairs]
 
 
-def explore(tasks, encoder, *, seed=0, horizon=10, q_values=None, temperature=1.0):
+def explore(tasks, encoder, *, seed=0, horizon=10, q_values=None, temperature=1.0, dead_ends=None):
     return rollout(
         tasks,
         q_values or uniform(encoder),
@@ -25,6 +29,7 @@ def explore(tasks, encoder, *, seed=0, horizon=10, q_values=None, temperature=1.
         temperatures=[temperature] * len(tasks),
         horizon=horizon,
         rngs=[np.random.default_rng(seed)] * len(tasks),
+        dead_ends=dead_ends,
     )
 
 
@@ -185,3 +190,62 @@ def test_side_by_side_trajectories_belong_to_their_tasks(tasks, encoders):
         assert trajectory.goal == task.goal
         assert all(state.task is task for state in trajectory.states)
     assert [len(t) for t in found][:3] == [0, 4, 0]
+
+
+@pytest.fixture
+def floor(read_task):
+    return read_task(WAX, FLOOR)
+
+
+@pytest.fixture
+def wax_encoder(floor):
+    return Encoder(relations_of(schema_of(floor.domain)))
+
+
+def test_steps_into_dead_ends_are_taken_back(floor, wax_encoder):
+    _, alive = graph(floor)
+    walks = [
+        explore([floor], wax_encoder, seed=seed, horizon=40, dead_ends=DeadEndsOfTasks())[0]
+        for seed in range(10)
+    ]
+    assert all(state in alive for walk in walks for state in walk.states)
+    assert all(walk.mistakes for walk in walks)
+    for walk in walks:
+        for step, action, after in walk.mistakes:
+            before = walk.states[step]
+            assert after == floor.successor(before, wax_encoder.state(before).actions[action])
+            assert after not in alive
+    careless = [explore([floor], wax_encoder, seed=seed, horizon=40)[0] for seed in range(10)]
+    assert any(state not in alive for walk in careless for state in walk.states)
+    assert not any(walk.mistakes for walk in careless)
+
+
+def test_whoever_starts_in_a_dead_end_goes_on(read_task):
+    # c1 cannot be waxed: its neighbours are.
+    task = read_task(WAX, FLOOR.replace("(dry b1)", "(waxed b1)").replace("(dry c2)", "(waxed c2)"))
+    encoder = Encoder(relations_of(schema_of(task.domain)))
+    [walk] = explore([task], encoder, horizon=20, dead_ends=DeadEndsOfTasks())
+    assert len(walk) == 20 or encoder.state(walk.states[-1]).actions[0].name == "dummy"
+
+
+def test_a_trajectory_is_made_again_with_its_mistakes(floor, wax_encoder):
+    [walk] = explore([floor], wax_encoder, seed=3, horizon=30, dead_ends=DeadEndsOfTasks())
+    told = [(mistake.step, mistake.action) for mistake in walk.mistakes]
+    assert told
+    assert replayed(floor, walk.actions, told, wax_encoder) == walk
+
+
+def test_a_mistake_made_twice_is_learnt_once(floor):
+    start, other = (
+        floor.initial_state,
+        floor.successor(floor.initial_state, floor.applicable_actions(floor.initial_state)[0]),
+    )
+    mistakes = (Mistake(0, 1, other), Mistake(2, 1, other), Mistake(2, 2, other))
+    walk = Trajectory((start, other, start), (0, 0), floor.goal, mistakes)
+    found = list(walk.mistaken_transitions())
+    assert [(t.state, t.action, t.next_state) for t in found] == [
+        (start, 1, other),
+        (start, 2, other),
+    ]
+    assert all(t.goal == floor.goal and t.mistaken and not t.solved for t in found)
+    assert {t.remaining for t in found} == {MISTAKE}

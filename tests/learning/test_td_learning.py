@@ -41,6 +41,12 @@ def test_the_gap_to_the_best_action_is_taken_off():
     assert found.tolist() == pytest.approx([-2.0, -2.9, -12.0])
 
 
+def test_a_mistake_is_a_margin_below_the_other_actions():
+    best_other = torch.tensor([-7.5, -1.0, 0.25])
+    found = td_learning.below_others(best_other, margin=5.0)
+    assert found.tolist() == [-12.5, -6.0, -6.0]
+
+
 def test_error_is_value_minus_target():
     error = td_learning.td_error(torch.tensor([-2.0, 0.0, 5.0]), torch.tensor([-2.8, 3.0, 5.0]))
     assert error.tolist() == pytest.approx([0.8, -3.0, 0.0])
