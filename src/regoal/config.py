@@ -111,8 +111,9 @@ class TrainConfig:
     horizon: int = 100
     """Most actions in a training trajectory."""
     learn_dead_ends: bool = False
-    """Learn also from trajectories into a dead end, under the problem's own goal. The paper does
-    not, and says that learning fails for lack of such data if there are dead ends ("Failures")."""
+    """Take steps into dead ends back during exploration and learn that they are worse than others,
+    and learn from trajectories that meet one. The paper does not, and says that learning fails for
+    lack of such data ("Failures")."""
     bound_targets: bool = False
     """Keep targets within known bounds: no better than the steps that are certainly needed, no
     worse than the way to the goal that was found (not in the paper; docs: Deviations)."""
@@ -138,7 +139,7 @@ class TrainConfig:
     no such validation (not in the paper; docs: Deviations)."""
     patience: int = 5
     """Training ends after this many validations in a row that solve all problems and find no better
-    policy. 0: it never ends early (not in the paper)."""
+    policy, but not before --curriculum.episodes. 0: it never ends early (not in the paper)."""
 
     def __post_init__(self) -> None:
         if self.hindsight not in HINDSIGHTS:
@@ -184,7 +185,7 @@ LAPTOP = TrainConfig(
     bound_targets=True,
     replay_capacity=5000,
     advantage=0.9,
-    settle=0.5,
+    settle=0.8,
     average=0.995,
     validation_noise=5.0,
     patience=3,

@@ -17,7 +17,7 @@ import pytest
 import torch
 
 import regoal
-from regoal.config import LAPTOP
+from regoal.config import LAPTOP, Decay
 from regoal.errors import PddlError, RegoalError, UsageError
 from regoal.learning.checkpoint import read_checkpoint
 from regoal.learning.learner import Learner
@@ -239,6 +239,17 @@ def test_patience_ends_a_run_that_solves_everything(files, tmp_path, monkeypatch
     more = {"episodes": 50, "validate_every": 1, "patience": 3}
     again = run(files, tmp_path, config=more, resume=True)
     assert (again.episode, again.best.plan_length) == (8, 7)
+
+
+def test_patience_waits_until_all_problems_are_drawn_from(files, tmp_path, monkeypatch):
+    def perfect(episode, *_):
+        return Validation(episode, 2, 2, 8, 2)
+
+    monkeypatch.setattr(run_in_progress, "validate", perfect)
+    growing = {"curriculum": Decay(start=0.5, end=1.0, episodes=7)}
+    config = {"episodes": 50, "validate_every": 1, "patience": 2, **growing}
+    summary = run(files, tmp_path, config=config)
+    assert (summary.ended, summary.episode) == ("patience", 7)
 
 
 def test_complete_validations_lower_the_learning_rate_also_after_a_resume(

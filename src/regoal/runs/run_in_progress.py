@@ -100,7 +100,8 @@ class Run:
     def ending(self) -> Ending | None:
         """Why the run is over, None while it is not."""
         self.standing.elapsed_s = time.monotonic() - self.started
-        if self.config.patience and self.standing.idle >= self.config.patience:
+        grown = self.standing.episode >= self.config.curriculum.episodes
+        if grown and self.config.patience and self.standing.idle >= self.config.patience:
             return "patience"
         if self.standing.episode >= self.config.episodes:
             return "episodes"
