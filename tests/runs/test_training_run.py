@@ -54,6 +54,7 @@ CONFIG = replace(
     validation_steps=10,
     patience=0,
 )
+WHOLE = Decay(start=1.0, end=1.0, episodes=1)
 
 
 def problem(goal, *, tower="", blocks="abcd"):
@@ -234,9 +235,10 @@ def test_patience_ends_a_run_that_solves_everything(files, tmp_path, monkeypatch
         return Validation(episode, 2, 2, next(lengths), 2)
 
     monkeypatch.setattr(run_in_progress, "validate", perfect)
-    summary = run(files, tmp_path, config={"episodes": 50, "validate_every": 1, "patience": 2})
+    config = {"episodes": 50, "validate_every": 1, "patience": 2, "curriculum": WHOLE}
+    summary = run(files, tmp_path, config=config)
     assert (summary.ended, summary.episode) == ("patience", 4)
-    more = {"episodes": 50, "validate_every": 1, "patience": 3}
+    more = config | {"patience": 3}
     again = run(files, tmp_path, config=more, resume=True)
     assert (again.episode, again.best.plan_length) == (8, 7)
 
