@@ -21,7 +21,7 @@ import regoal.domains
 import regoal.evaluation.execution
 import regoal.evaluation.inputs
 from conftest import reachable, walked
-from planning.dead_end_domains import FLOOR, MARKET, THREE_THINGS, WAX
+from planning.dead_end_domains import FLOOR, POCKET, THREE_THINGS, WAX
 from regoal.domains import childsnack, gripper
 from regoal.errors import TooWideError, lacks_memory
 from regoal.evaluation.attempts import Means
@@ -215,7 +215,7 @@ def test_only_with_search_dead_ends_are_left(floor):
 
 
 def test_who_has_visited_all_but_dead_ends_has_a_proof(read_task):
-    task = read_task(MARKET, THREE_THINGS)
+    task = read_task(POCKET, THREE_THINGS)
     encoder = Encoder(relations_of(schema_of(task.domain)))
     first, tests = "(buy s1 c1 x)", DeadEnds(task)
     bought = walked(task, [first])[-1]
@@ -223,7 +223,7 @@ def test_who_has_visited_all_but_dead_ends_has_a_proof(read_task):
     execution = run(task, encoder, first, visited=Visited.LAST, dead_ends={task: tests})
     assert execution.outcome is Outcome.DEAD_END
     assert execution.has_seen_all
-    assert len(execution.visits) == 3  # the stalls, with both coins
+    assert len(execution.visits) == 12  # the stalls, with both coins, each in a pocket or not
     astray = run(task, encoder, first, visited=Visited.LAST)
     assert astray.actions[0].name == "buy"
     assert not astray.has_seen_all

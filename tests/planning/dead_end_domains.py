@@ -18,8 +18,7 @@ CORRIDOR = """(define (problem corridor) (:domain fasten)
     (lies t4 p3) (at s1 p4) (at s2 p4) (at s3 p4) (loose s1) (loose s2) (loose s3))
   (:goal (and (fast s1) (fast s2) (fast s3))))"""
 
-# Coins buy things on a market with stalls, between which one goes freely. That two coins do not buy
-# three things, pairs of facts do not show. With one coin and two things left, they do.
+# Coins buy things on a market with stalls, between which one goes freely.
 MARKET = """(define (domain market) (:requirements :strips :typing) (:types stall coin thing)
   (:predicates (way ?a ?b - stall) (here ?p - stall) (sells ?p - stall ?t - thing) (coin ?c - coin)
     (mine ?t - thing))
@@ -33,6 +32,17 @@ THREE_THINGS = """(define (problem three-things) (:domain market)
   (:objects s1 s2 s3 - stall c1 c2 - coin x y z - thing)
   (:init (here s1) (way s1 s2) (way s2 s1) (way s2 s3) (way s3 s2) (sells s1 x) (sells s2 y)
     (sells s3 z) (coin c1) (coin c2)) (:goal (and (mine x) (mine y) (mine z))))"""
+
+# Coins can also be put into a pocket, and taken out again. So it is no longer true that no action
+# makes a coin, and for two coins and three things nothing is proven.
+POCKET = MARKET.replace("(coin ?c - coin)", "(coin ?c - coin) (hidden ?c - coin)").replace(
+    "(:action buy",
+    """(:action hide :parameters (?c - coin) :precondition (coin ?c)
+    :effect (and (hidden ?c) (not (coin ?c))))
+  (:action show :parameters (?c - coin) :precondition (hidden ?c)
+    :effect (and (coin ?c) (not (hidden ?c))))
+  (:action buy""",
+)
 
 # A cleaner walks over tiles and waxes the one ahead or behind, which nobody walks on afterwards.
 WAX = """(define (domain wax) (:requirements :strips :typing) (:types tile)

@@ -46,6 +46,30 @@ def find_never_last(task, pairs, goal):
         part -= last
 
 
+def find_choices(task, pairs, missing):
+    """For each predicate: for each missing fact that uses some atom up, the atoms that may be."""
+    domain = task.domain.text.content
+    actions = [ground for action in domain.actions for ground in bind(task, action)]
+    made = {fact for _, makes in actions for fact in makes}
+    possible = [(needs, makes) for needs, makes in actions if pair_up(needs, needs) <= pairs]
+    found = {predicate: [] for predicate in task.domain.text.content.symbols.predicates}
+    for fact in missing:
+        makers = [(needs, makes) for needs, makes in possible if fact in makes]
+        uses = [
+            {(atom, holds) for atom, holds in needs if (atom, not holds) in makes} - made
+            for needs, makes in makers
+        ]
+        if any(len(makes & missing) > 1 for _, makes in makers):
+            continue
+        for predicate, choices in found.items():
+            own = [
+                {atom for atom, holds in of if holds and atom.predicate == predicate} for of in uses
+            ]
+            if all(own):
+                choices.append(sorted(set().union(*own)))
+    return found.values()
+
+
 def pair_up(some, others):
     """Return every set of a fact of `some` and one of `others`."""
     return {frozenset(pair) for pair in product(some, others)}

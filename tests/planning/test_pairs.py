@@ -1,13 +1,15 @@
 """Pairs of facts are those of the definition, and are asked about plain domains only."""
 
+from itertools import product
+
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 
 import regoal.planning.pairs
-from planning.dead_end_domains import WAX
+from planning.dead_end_domains import MARKET, THREE_THINGS, WAX
 from planning.graphs import graph
-from planning.plain_pairs import find_never_last, find_pairs
+from planning.plain_pairs import find_choices, find_never_last, find_pairs
 from planning.strips_domains import domains, problems
 from regoal.planning.goals import Atom, Goal
 from regoal.planning.pairs import Pairs
@@ -36,7 +38,12 @@ def test_random_domains(read_task, domain, problem):
         possible = all(frozenset((x, y)) in expected for x in literals for y in literals)
         never_last = find_never_last(task, expected, literals)
         ordered = all(state.holds(atom) == positive for atom, positive in never_last)
-        assert pairs.reaches(state, task.goal) == (possible and ordered)
+        missing = {fact for fact in literals if state.holds(fact[0]) != fact[1]}
+        supplied = all(
+            any(len(set(chosen)) == len(chosen) for chosen in product(*choices))
+            for choices in find_choices(task, expected, missing)
+        )
+        assert pairs.reaches(state, task.goal) == (possible and ordered and supplied)
     assert all(pairs.reaches(state, task.goal) for state in alive)
     for state in states:
         assert relaxation.reaches(state, task.goal) or not pairs.reaches(state, task.goal)
@@ -75,6 +82,23 @@ def test_some_fact_of_a_goal_must_be_made_last(read_task):
     # From the dry b1 on the tiles can be waxed one after another, from the last one on.
     open_column = read_task(WAX, COLUMN.replace("(waxed b1)", "(dry b1)", 1))
     assert Pairs(open_column).reaches(open_column.initial_state, goal)
+
+
+def test_facts_of_a_goal_that_use_something_up_need_one_each(read_task):
+    # Two coins do not buy three things; three do, as long as none is wasted.
+    task = read_task(MARKET, THREE_THINGS)
+    assert not Pairs(task).reaches(task.initial_state, task.goal)
+    assert not graph(task)[1]
+    rich = read_task(
+        MARKET,
+        THREE_THINGS.replace("c1 c2 - coin", "c1 c2 c3 - coin").replace(
+            "(coin c1)", "(coin c1) (coin c3)"
+        ),
+    )
+    pairs = Pairs(rich)
+    states, alive = graph(rich)
+    assert 1 < len(alive) < len(states)
+    assert all(pairs.reaches(state, rich.goal) == (state in alive) for state in states)
 
 
 def test_other_goals_than_the_tasks(blocks):

@@ -1,8 +1,8 @@
 """Prove that a goal is out of reach: by delete relaxation, by pairs, and by visiting every state.
 
 The relaxation is quick but knows nothing of counts: one spanner tightens every nut in it. Pairs of
-facts cost more, and see that one spanner does not tighten two nuts, but not that two do not tighten
-three. A dead end leaves few states to go to, as a rule, so that seeing all of them is proof enough.
+facts cost more, and see that. They see nothing of counts if what is used up is made by actions. A
+dead end leaves few states to go to, as a rule, so that seeing all of them is proof enough.
 """
 
 import math

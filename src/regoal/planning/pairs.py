@@ -8,6 +8,17 @@ pair of the goal is never possible, the state is a dead end.
 The delete relaxation looks at single facts. So it does not see that each of two tiles can still be
 painted, but not both.
 
+Pairs also tell which fact of the goal can be made last: one for which there is a possible action
+whose preconditions may hold together with the other facts. If a goal has a part of which no fact
+can be made last, and the part does not hold, the state is a dead end. Of three tiles above each
+other between two painted ones, any two can be painted; but whoever paints the last one stands on
+another.
+
+And they tell which facts of the goal use something up: those that are made only by actions that
+end a fact of one predicate which no action makes. Each of these facts needs such a supply of its
+own. If there are too few, the state is a dead end: two spanners that are used once do not tighten
+three nuts.
+
 A fact is an atom that is true or, for the atoms that some condition negates, an atom that is false.
 """
 
@@ -21,6 +32,7 @@ from regoal.errors import UsageError
 from regoal.planning.goals import Goal
 from regoal.planning.reachable import list_reachable
 from regoal.planning.strips import StripsAction, is_plain, list_facts
+from regoal.planning.supplies import can_be_distinct
 from regoal.planning.task import State, Task
 from regoal.system.cancellation import check
 
@@ -89,6 +101,16 @@ class Pairs:
         """Each fact that is made, and the action; the facts in order."""
         self._makes, self._keeps = makes, keeps
         """[actions, facts]"""
+        needed = np.zeros_like(makes)
+        np.put_along_axis(needed, self._needs, True, 1)
+        uses = needed & ~keeps & ~makes.any(0)
+        kinds = [atom.predicate if positive else "" for atom, positive in self._numbers]
+        used = {kinds[fact] for fact in np.flatnonzero(uses.any(0))} - {""}
+        self._uses = [
+            uses & np.array([*(k == kind for k in kinds), False]) for kind in sorted(used)
+        ]
+        """For each predicate, [actions, facts]: the atoms of it that an action needs and ends, and
+        that no action makes."""
         self._makes_packed, self._keeps_packed = _pack(makes), _pack(keeps)
 
     def reaches(self, state: State, goal: Goal) -> bool:
@@ -112,6 +134,7 @@ class Pairs:
             if (source is not None and _all_pairs(pairs, source)) or (
                 _all_pairs(pairs, wanted)
                 and set(self._find_never_last(pairs, wanted)) <= set(holding)
+                and self._are_supplied(pairs, np.setdiff1d(wanted, holding))
             ):
                 self._sources[goal] = holding
                 return True
@@ -134,6 +157,23 @@ class Pairs:
                 break
             part, makes, beside = part[~last], makes[:, ~last], beside[:, ~last]
         return [int(fact) for fact in part]
+
+    def _are_supplied(self, pairs: Bools, missing: Ints) -> bool:
+        """Return whether the missing facts that use something up can have supplies of their own.
+
+        A fact is left aside if a possible action makes it and uses nothing up, or makes another
+        missing fact too.
+        """
+        choices: list[list[list[int]]] = [[] for _ in self._uses]
+        for fact in missing if choices else []:
+            makers = np.flatnonzero(self._makes[:, fact])
+            makers = makers[self._may_hold(pairs, makers)]
+            if (self._makes[np.ix_(makers, missing)].sum(1) > 1).any():
+                continue
+            for uses, of_kind in zip(self._uses, choices, strict=True):
+                if uses[makers].any(1).all():
+                    of_kind.append(np.flatnonzero(uses[makers].any(0)).tolist())
+        return all(map(can_be_distinct, choices))
 
     def _may_hold(self, pairs: Bools, actions: Ints) -> Bools:
         """Return for each of some actions whether all pairs of its preconditions are possible."""
