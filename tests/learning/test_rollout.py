@@ -249,3 +249,28 @@ def test_a_mistake_made_twice_is_learnt_once(floor):
     ]
     assert all(t.goal == floor.goal and t.mistaken and not t.solved for t in found)
     assert {t.remaining for t in found} == {MISTAKE}
+
+
+def test_who_makes_no_mistakes_still_learns_what_they_are(floor, wax_encoder):
+    _, alive = graph(floor)
+
+    def know_all(pairs):
+        return [
+            torch.tensor(
+                [
+                    0.0 if floor.successor(state, action) in alive else -1000.0
+                    for action in wax_encoder.state(state).actions
+                ]
+            )
+            for state, _ in pairs
+        ]
+
+    walks = [
+        explore([floor], wax_encoder, seed=seed, horizon=40, q_values=know_all, dead_ends=tests)[0]
+        for seed in range(5)
+        for tests in (None, DeadEndsOfTasks())
+    ]
+    assert all(state in alive for walk in walks for state in walk.states)
+    assert not any(walk.mistakes for walk in walks[::2])
+    assert any(walk.mistakes for walk in walks[1::2])
+    assert all(mistake.next_state not in alive for walk in walks for mistake in walk.mistakes)

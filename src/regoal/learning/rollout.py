@@ -1,5 +1,6 @@
 """Boltzmann exploration: several trajectories side by side, one forward pass a step."""
 
+import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 
@@ -9,7 +10,7 @@ from torch import Tensor
 
 from regoal.learning.trajectory import Mistake, Trajectory
 from regoal.networks.encoder import Encoder
-from regoal.planning.actions import DUMMY_ACTION
+from regoal.planning.actions import DUMMY_ACTION, GroundAction
 from regoal.planning.dead_ends import DeadEndsOfTasks
 from regoal.planning.goals import Goal
 from regoal.planning.task import State, Task
@@ -42,34 +43,103 @@ def rollout(
     trajectory's mistakes. `temperatures` and `rngs` have one entry a task; several tasks may share
     a stream. `stop` is asked before every step; if it is true, nothing is returned.
     """
-    states = [[task.initial_state] for task in tasks]
-    visited = [Counter([task.initial_state]) for task in tasks]
-    actions: list[list[int]] = [[] for _ in tasks]
-    mistakes: list[list[Mistake]] = [[] for _ in tasks]
-    active = [i for i, t in enumerate(tasks) if not _has_ended(t, t.initial_state, encoder)]
+    walks = [_Walk(task, encoder, dead_ends) for task in tasks]
+    active = [i for i, walk in enumerate(walks) if not walk.has_ended]
     for _ in range(horizon):
         if not active:
             break
         if stop():
             return []
-        values = q_values([(states[i][-1], tasks[i].goal) for i in active])
+        values = q_values([(walks[i].state, tasks[i].goal) for i in active])
         for i, q in zip(active, values, strict=True):
-            odds = boltzmann(q, temperatures[i])
-            before = states[i][-1]
+            walks[i].step(boltzmann(q, temperatures[i]), rngs[i])
+        active = [i for i in active if not walks[i].has_ended]
+    return [walk.trajectory() for walk in walks]
 
-            def is_dead(state: State, task: Task = tasks[i]) -> bool:
-                return dead_ends is not None and not dead_ends[task].reaches(state, task.goal)
 
-            action, after, dead = _step(before, visited[i], odds, encoder, rngs[i], is_dead)
-            mistakes[i] += [Mistake(len(actions[i]), *mistake) for mistake in dead.items()]
-            actions[i].append(action)
-            states[i].append(after)
-            visited[i][after] += 1
-        active = [i for i in active if not _has_ended(tasks[i], states[i][-1], encoder)]
-    return [
-        Trajectory(tuple(s), tuple(a), task.goal, tuple(m))
-        for s, a, task, m in zip(states, actions, tasks, mistakes, strict=True)
-    ]
+class _Walk:
+    """A trajectory in the making."""
+
+    def __init__(self, task: Task, encoder: Encoder, dead_ends: DeadEndsOfTasks | None) -> None:
+        self.task = task
+        self._encoder, self._dead_ends = encoder, dead_ends
+        self._states = [task.initial_state]
+        self._actions: list[int] = []
+        self._mistakes: list[Mistake] = []
+        self._visited = Counter(self._states)
+
+    @property
+    def state(self) -> State:
+        """The last state."""
+        return self._states[-1]
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether the goal is reached, or nothing is applicable."""
+        # From a dead end only the dummy action leads on, to the same state: no part of a trajectory
+        # may hold such a step, so that nothing is lost by stopping.
+        return self.state.satisfies(self.task.goal) or self._applicable[0] is DUMMY_ACTION
+
+    @property
+    def _applicable(self) -> Sequence[GroundAction]:
+        return self._encoder.state(self.state).actions
+
+    def trajectory(self) -> Trajectory:
+        """The trajectory up to now."""
+        states, actions, mistakes = self._states, self._actions, self._mistakes
+        return Trajectory(tuple(states), tuple(actions), self.task.goal, tuple(mistakes))
+
+    def step(self, odds: npt.NDArray[np.float64], rng: np.random.Generator) -> None:
+        """Take a step, drawn among those whose successor is new, or else those whose successor was
+        visited least often, so that a walk leaves a blind end as it came.
+
+        Actions are drawn one after the other without the rejected ones, which gives the same odds
+        as looking at every successor first. Those into dead ends are rejected too; one of them is
+        taken only if there is nothing else.
+        """
+        left, dead = odds.copy(), dict[int, State]()
+        while left.any():
+            action = _sample_index(left, rng)
+            after = self._successor(action)
+            if after not in self._visited:
+                if not self._is_dead(after):
+                    break
+                dead[action] = after
+            left[action] = 0.0
+        else:
+            action = self._draw_least_visited(odds, dead, rng)
+            after = self._successor(action)
+        if self._dead_ends is not None:
+            self._test_another(action, dead, rng)
+        self._mistakes += [Mistake(len(self._actions), *mistake) for mistake in dead.items()]
+        self._actions.append(action)
+        self._states.append(after)
+        self._visited[after] += 1
+
+    def _draw_least_visited(
+        self, odds: npt.NDArray[np.float64], dead: Mapping[int, State], rng: np.random.Generator
+    ) -> int:
+        """An action into one of the states visited least often; the dead ends come last."""
+        successors = [self._successor(action) for action in range(len(odds))]
+        visits = np.array([self._visited[after] for after in successors], float)
+        visits[list(dead)] = math.inf
+        return _sample_index(np.where(visits == visits.min(), odds, 0.0), rng)
+
+    def _test_another(self, chosen: int, dead: dict[int, State], rng: np.random.Generator) -> None:
+        """Add one more action to the dead ones, drawn by equal odds, if it leads into a dead end.
+
+        A policy that makes no mistakes any more would forget what they are.
+        """
+        action = int(rng.integers(len(self._applicable)))
+        if action not in (chosen, *dead) and self._is_dead(after := self._successor(action)):
+            dead[action] = after
+
+    def _successor(self, action: int) -> State:
+        return self.task.successor(self.state, self._applicable[action])
+
+    def _is_dead(self, state: State) -> bool:
+        tests = self._dead_ends
+        return tests is not None and not tests[self.task].reaches(state, self.task.goal)
 
 
 def replayed(
@@ -90,46 +160,7 @@ def replayed(
     return Trajectory(tuple(states), tuple(actions), task.goal, tuple(found))
 
 
-def _step(
-    state: State,
-    visited: Mapping[State, int],
-    odds: npt.NDArray[np.float64],
-    encoder: Encoder,
-    rng: np.random.Generator,
-    is_dead: Callable[[State], bool],
-) -> tuple[int, State, dict[int, State]]:
-    """An action and its successor, drawn among those whose successor is new, or else those whose
-    successor was visited least often, so that a walk leaves a blind end as it came.
-
-    Actions are drawn one after the other without the rejected ones, which gives the same odds as
-    looking at every successor first. Those into dead ends are rejected too, and come last with
-    their successors; one of them is taken only if there is nothing else.
-    """
-    applicable, left = encoder.state(state).actions, odds.copy()
-    dead: dict[int, State] = {}
-    while left.any():
-        action = _sample_index(left, rng)
-        after = state.task.successor(state, applicable[action])
-        if after not in visited:
-            if not is_dead(after):
-                return action, after, dead
-            dead[action] = after
-        left[action] = 0.0
-    successors = [state.task.successor(state, action) for action in applicable]
-    visits = np.array([visited[after] for after in successors], float)
-    if len(dead) < len(applicable):
-        visits[list(dead)] = np.inf
-    action = _sample_index(np.where(visits == visits.min(), odds, 0.0), rng)
-    return action, successors[action], dead
-
-
 def _sample_index(odds: npt.NDArray[np.float64], rng: np.random.Generator) -> int:
     """A position, as likely as its share of the odds, which need not add up to 1."""
     up_to = odds.cumsum()
     return int((up_to / up_to[-1]).searchsorted(rng.random(), side="right"))
-
-
-def _has_ended(task: Task, state: State, encoder: Encoder) -> bool:
-    # From a dead end only the dummy action leads on, to the same state: no part of a trajectory
-    # may hold such a step, so that nothing is lost by stopping.
-    return state.satisfies(task.goal) or encoder.state(state).actions[0] is DUMMY_ACTION
