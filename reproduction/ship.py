@@ -3,6 +3,9 @@
 For each domain, the policy that was best on the validation problems is copied: the one that solves
 the most, then the most tenths with noise, then with the fewest actions. It must solve more than
 half of the test problems. Rows with suffix -L are left out.
+
+From the runs of the learning track, `python -m reproduction.ship runs/ipc2023`, only the domains
+are copied that the other table does not have.
 """
 
 import shutil
@@ -14,8 +17,13 @@ from typing import Any
 from regoal.networks.policy_file import load_policy
 from regoal.records.run_record import POLICY, RESULTS, read_results
 from regoal.records.validation import Validation
+from reproduction.cells import RESULTS_FOLDER
+from reproduction.ipc2023 import SHIPPED
+from reproduction.ipc2023_tables import read_domain
 from reproduction.words import words
 
+TRACK = "-2023"
+"""The suffix of the learning track's domains."""
 POLICIES = Path(__file__).parent.parent / "src" / "regoal" / "policies"
 
 
@@ -24,11 +32,17 @@ def main() -> None:
     POLICIES.mkdir(exist_ok=True)
     found: defaultdict[str, list[Path]] = defaultdict(list)
     for path in [path for runs in words(Path, "runs", __doc__) for path in policies_of(runs)]:
-        if not (domain := path.parts[-4]).endswith("-l"):
+        folder = path.parts[-4]
+        domain = folder.removesuffix(TRACK)
+        known = folder != domain and domain in SHIPPED
+        if not (known or domain.endswith("-l")):
             found[domain].append(path)
     for domain, policies in found.items():
         path = max(policies, key=rate)  # the first of equal ones
-        results = read_results(path.parent / RESULTS)
+        if path.parts[-4].endswith(TRACK):
+            results = read_domain(RESULTS_FOLDER / "ipc2023" / "trained", domain)
+        else:
+            results = read_results(path.parent / RESULTS)
         if 2 * sum(result.solved for result in results) > len(results):
             shutil.copyfile(path, POLICIES / f"{domain}.safetensors")
             print(domain, path.parent)

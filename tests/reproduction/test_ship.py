@@ -36,3 +36,19 @@ def test_it_copies_the_best_on_validation_if_it_solves_more_than_half(tmp_path, 
     [copied] = (tmp_path / "policies").iterdir()
     assert copied.name == "x.safetensors"
     assert copied.read_bytes() == known["blocks"].read_bytes()
+
+
+def test_of_the_learning_track_it_copies_the_domains_that_are_new(tmp_path, monkeypatch):
+    known = shipped_policies()
+    for domain, result in {"ferry": WON, "rovers": LOST, "spanner": WON}.items():
+        folder = tmp_path / "runs" / f"{domain}-2023" / "lifted" / "0"
+        folder.mkdir(parents=True)
+        shutil.copy(known["gripper"], folder / "policy.safetensors")
+        results = tmp_path / "results" / "ipc2023" / "trained" / f"{domain}.60s.jsonl"
+        results.parent.mkdir(parents=True, exist_ok=True)
+        results.write_text(json_line(result.to_json()))
+    monkeypatch.setattr(ship, "POLICIES", tmp_path / "policies")
+    monkeypatch.setattr(ship, "RESULTS_FOLDER", tmp_path / "results")
+    monkeypatch.setattr("sys.argv", ["ship", str(tmp_path / "runs")])
+    ship.main()
+    assert [path.name for path in (tmp_path / "policies").iterdir()] == ["ferry.safetensors"]
