@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from networks.batches import batch_of, random_batch, random_weights
+from networks.track_domains import TASKS
 from regoal.domains.splits import DOMAINS, domain_pddl
 from regoal.networks import inference, rgnn
 from regoal.networks.encoder import Encoder
@@ -35,7 +36,7 @@ SMALL = {
     "spanner": {"nuts": 3, "longest_path": 3},
     "visitall": {"side": 4},
 }
-"""Sizes of a small problem of every domain that a policy is shipped for."""
+"""Sizes of a small problem of every domain with a generator that a policy is shipped for."""
 
 
 @pytest.fixture
@@ -51,15 +52,18 @@ def plain(monkeypatch):
 
 
 def test_every_shipped_policy_has_a_small_problem_here():
-    assert SMALL.keys() == shipped_policies().keys()
+    assert SMALL.keys() | TASKS.keys() == shipped_policies().keys()
 
 
 @needs_kernel
-@pytest.mark.parametrize("name", SMALL)
+@pytest.mark.parametrize("name", [*SMALL, *TASKS])
 def test_torch_numpy_and_the_kernel_give_equal_q_values(name, read_task, walk, plain):
     policy = load_policy(shipped_policies()[name])
-    instance = DOMAINS[name].generate(random.Random(0), **SMALL[name])
-    task = read_task(domain_pddl(name), instance.to_pddl())
+    if name in SMALL:
+        instance = DOMAINS[name].generate(random.Random(0), **SMALL[name])
+        task = read_task(domain_pddl(name), instance.to_pddl())
+    else:
+        task = read_task(*TASKS[name])
     encoder, _ = policy_encoder(policy, task.domain)
     batch = encoder.batch([(state, task.goal) for state in walk(task, 6, 0)[0]])
 
