@@ -62,6 +62,8 @@ def call(monkeypatch, tmp_path):
         monkeypatch.setattr(module, "RESULTS_FOLDER", tmp_path / "results")
     for module in (ipc2023, ipc2023_tables):
         monkeypatch.setattr(module, "DOMAINS", ("lamps",))
+    given = {"lamps": {"easy": 2, "medium": 1, "hard": 1}}
+    monkeypatch.setattr(ipc2023_tables, "GIVEN", given)
     monkeypatch.setattr(ipc2023_tables, "PUBLISHED", {"Best (1999)": (45,)})
     monkeypatch.setenv("IPC2023", str(tmp_path / "given"))
 
@@ -124,7 +126,7 @@ def test_scores(call):
     results = dict.fromkeys([(m, "lamps") for m in ("trained", "shipped", "lama")], ())
     results["trained", "lamps"] = [
         replace(PLAN, plan_length=10, seconds=1.0, returns=1, found_by="greedy"),
-        replace(PLAN, problem="easy-p2", plan_length=30, seconds=9.0),
+        replace(PLAN, problem="easy-p2", plan_length=40, short_length=30, seconds=9.0),
         failed("hard-p1"),
     ]
     results["lama", "lamps"] = [
@@ -137,7 +139,7 @@ def test_scores(call):
     assert ipc2023_tables.score(results, "lama", "lamps", "easy").quality == 1
     table = ipc2023_tables.coverage_table(results)
     assert [[cell.text for cell in row] for row in table.rows] == [
-        ["problems given: easy + medium + hard", "2+0+2", "4", "-"],
+        ["problems given: easy + medium + hard", "2+1+1", "4", "-"],
         ["trained", "2+0+0", "2", "50.0"],
         ["trained, greedy", "1+0+0", "1", "25.0"],
         ["shipped", "-", "0", "0.0"],
@@ -147,8 +149,8 @@ def test_scores(call):
     ]
     assert table.notes == ("Not yet tested on all problems: trained lamps (3 of 4).",)
     rows = ipc2023_tables.to_csv(results).splitlines()
-    assert rows[1] == "lamps,trained,easy,2,2,2,1,1,1.50,40,5.00"
-    assert rows[-3] == "sum,trained,,4,3,2,1,1,1.50,40,5.00"
+    assert rows[1] == "lamps,trained,easy,2,2,2,1,1,1.50,50,5.00"
+    assert rows[-3] == "sum,trained,,4,3,2,1,1,1.50,50,5.00"
 
 
 def test_only_what_ran_out_of_time_is_tried_with_a_longer_limit(call, tmp_path, capfd):
