@@ -178,8 +178,8 @@ def quality_table(results: Results) -> Table:
         header=("", *DOMAINS, "sum"),
         rows=tuple(rows),
         notes=(
-            "Quality: the shortest plan of all methods here, divided by the plan's length. Both are "
-            "as they were after shortening.",
+            "Quality: the shortest plan of all methods here, divided by the plan's length. Both "
+            "are as they were after shortening.",
         ),
     )
 
