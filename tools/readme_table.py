@@ -25,10 +25,9 @@ paper's. LAMA is a planner that searches. Trainings took at most 15 minutes of o
 [Results](docs/reference/results.md) has more.
 """
 OF_2023 = """\
-The learning track of the planning competition of 2023: solved test problems, each with 60 seconds
-of one core where the competition gave 30 minutes. We train at most 15 minutes on the training files;
-"shipped" are policies that come with regoal and never saw these. LAMA is its first search. The best
-published share is of all 90 problems of a domain.
+The learning track of the planning competition of 2023: solved test problems, in 60 seconds each;
+the competition gave 30 minutes. We train at most 15 minutes on the training files, which "shipped"
+policies never saw. LAMA is its first search. The best published share is of all 90 problems.
 """
 
 Lines = Sequence[Mapping[str, str]]

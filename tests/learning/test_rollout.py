@@ -21,7 +21,7 @@ def uniform(encoder):
     return lambda pairs: [torch.zeros(len(encoder.state(state).actions)) for state, _ in pairs]
 
 
-def explore(tasks, encoder, *, seed=0, horizon=10, q_values=None, temperature=1.0, dead_ends=None):
+def explore(tasks, encoder, *, seed=0, horizon=10, q_values=None, temperature=1.0, is_dead=None):
     return rollout(
         tasks,
         q_values or uniform(encoder),
@@ -29,7 +29,7 @@ def explore(tasks, encoder, *, seed=0, horizon=10, q_values=None, temperature=1.
         temperatures=[temperature] * len(tasks),
         horizon=horizon,
         rngs=[np.random.default_rng(seed)] * len(tasks),
-        dead_ends=dead_ends,
+        is_dead=is_dead,
     )
 
 
@@ -205,7 +205,7 @@ def wax_encoder(floor):
 def test_steps_into_dead_ends_are_taken_back(floor, wax_encoder):
     _, alive = graph(floor)
     walks = [
-        explore([floor], wax_encoder, seed=seed, horizon=40, dead_ends=DeadEndsOfTasks())[0]
+        explore([floor], wax_encoder, seed=seed, horizon=40, is_dead=DeadEndsOfTasks().prove)[0]
         for seed in range(10)
     ]
     assert all(state in alive for walk in walks for state in walk.states)
@@ -224,12 +224,12 @@ def test_whoever_starts_in_a_dead_end_goes_on(read_task):
     # c1 cannot be waxed: its neighbours are.
     task = read_task(WAX, FLOOR.replace("(dry b1)", "(waxed b1)").replace("(dry c2)", "(waxed c2)"))
     encoder = Encoder(relations_of(schema_of(task.domain)))
-    [walk] = explore([task], encoder, horizon=20, dead_ends=DeadEndsOfTasks())
+    [walk] = explore([task], encoder, horizon=20, is_dead=DeadEndsOfTasks().prove)
     assert len(walk) == 20 or encoder.state(walk.states[-1]).actions[0].name == "dummy"
 
 
 def test_a_trajectory_is_made_again_with_its_mistakes(floor, wax_encoder):
-    [walk] = explore([floor], wax_encoder, seed=3, horizon=30, dead_ends=DeadEndsOfTasks())
+    [walk] = explore([floor], wax_encoder, seed=3, horizon=30, is_dead=DeadEndsOfTasks().prove)
     told = [(mistake.step, mistake.action) for mistake in walk.mistakes]
     assert told
     assert replayed(floor, walk.actions, told, wax_encoder) == walk
@@ -272,7 +272,7 @@ def test_who_makes_no_mistakes_still_learns_what_they_are(floor, wax_encoder):
             seed=seed,
             horizon=40,
             q_values=know_all,
-            dead_ends=DeadEndsOfTasks(),
+            is_dead=DeadEndsOfTasks().prove,
         )[0]
         for seed in range(5)
     ]

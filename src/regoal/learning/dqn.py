@@ -19,6 +19,7 @@ from regoal.learning.hindsight import (
 from regoal.learning.learner import Learner
 from regoal.learning.problem_choice import choose_problems
 from regoal.learning.replay import Replay
+from regoal.learning.rollout import IsDead
 from regoal.learning.snapshot import Training
 from regoal.learning.streams import Streams
 from regoal.planning.dead_ends import DeadEndsOfTasks
@@ -46,12 +47,13 @@ def train(
     hindsight_goal = hindsight_goals(learner.config.hindsight, streams.hindsight)
     tests = DeadEndsOfTasks()
     is_careful = learner.config.learn_dead_ends and have_dead_ends(tasks, tests)
+    is_dead = tests.prove if is_careful else None
     for episode in range(first_episode, learner.config.episodes):
         if episode % FORGET_EVERY == 0 and episode > first_episode:
             training.forget_states()
         before = training.state()
         try:
-            stats = _episode(training, episode, hindsight_goal, tests, is_careful, stop)
+            stats = _episode(training, episode, hindsight_goal, tests, is_dead, stop)
         except StoppedError:
             training.restore(before)
             return
@@ -63,7 +65,7 @@ def _episode(
     episode: int,
     hindsight_goal: HindsightGoal,
     tests: DeadEndsOfTasks,
-    is_careful: bool,
+    is_dead: IsDead | None,
     stop: Callable[[], bool],
 ) -> EpisodeStats:
     """Explore, relabel, store, optimise. Raises `StoppedError` once `stop` is true."""
@@ -71,8 +73,7 @@ def _episode(
     config = learner.config
     started = time.perf_counter()
     problems = choose_problems(tasks, config, episode, streams.problems)
-    avoided = tests if is_careful else None
-    trajectories = explore(problems, learner, streams.exploration, episode, stop, avoided)
+    trajectories = explore(problems, learner, streams.exploration, episode, stop, is_dead)
     parts = [part for t in trajectories for part in relabel(t, hindsight_goal)]
     ways = dead_ends(trajectories, tests) if config.learn_dead_ends else []
     for lesson in [*parts, *ways]:

@@ -7,9 +7,8 @@ import numpy as np
 
 from regoal.config import TrainConfig
 from regoal.learning.learner import Learner
-from regoal.learning.rollout import replayed, rollout
+from regoal.learning.rollout import IsDead, replayed, rollout
 from regoal.learning.trajectory import Trajectory
-from regoal.planning.dead_ends import DeadEndsOfTasks
 from regoal.planning.task import Task
 from regoal.system.cancellation import StoppedError, stopping
 
@@ -20,12 +19,12 @@ def explore(
     rng: np.random.Generator,
     episode: int,
     stop: Callable[[], bool],
-    dead_ends: DeadEndsOfTasks | None = None,
+    is_dead: IsDead | None = None,
 ) -> list[Trajectory]:
     """Walk one trajectory a task. Raises `StoppedError` if `stop` is true for some worker.
 
-    Each worker makes some trajectories and receives the actions of the others'. With `dead_ends`,
-    steps into dead ends that these tests prove are taken back.
+    Each worker makes some trajectories and receives the actions of the others'. With `is_dead`,
+    steps into dead ends are taken back.
     """
     mine = learner.workers.share(len(tasks))
     own: list[Trajectory] = []
@@ -37,7 +36,7 @@ def explore(
             temperatures=_temperatures(learner.config, episode, len(tasks))[mine],
             horizon=learner.config.horizon,
             rngs=_rngs(learner, rng, episode, len(tasks))[mine],
-            dead_ends=dead_ends,
+            is_dead=is_dead,
             stop=stop,
         )
     mine_told = [(t.actions, [(m.step, m.action) for m in t.mistakes]) for t in own]

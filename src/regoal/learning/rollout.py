@@ -11,10 +11,11 @@ from torch import Tensor
 from regoal.learning.trajectory import Mistake, Trajectory
 from regoal.networks.encoder import Encoder
 from regoal.planning.actions import DUMMY_ACTION, GroundAction
-from regoal.planning.dead_ends import DeadEndsOfTasks
 from regoal.planning.goals import Goal
 from regoal.planning.task import State, Task
 
+IsDead = Callable[[State], bool]
+"""Whether it is proven that the goal of a state's task is out of reach."""
 QValues = Callable[[Sequence[tuple[State, Goal]]], list[Tensor]]
 """Q-values of the applicable actions of each (state, goal), in their order."""
 
@@ -34,16 +35,16 @@ def rollout(
     temperatures: Sequence[float],
     horizon: int,
     rngs: Sequence[np.random.Generator],
-    dead_ends: DeadEndsOfTasks | None = None,
+    is_dead: IsDead | None = None,
     stop: Callable[[], bool] = lambda: False,
 ) -> list[Trajectory]:
     """One trajectory a task, from its initial state until its goal, a dead end or the horizon.
 
-    With `dead_ends`, steps into states that these tests prove dead are taken back, and kept as the
-    trajectory's mistakes. `temperatures` and `rngs` have one entry a task; several tasks may share
-    a stream. `stop` is asked before every step; if it is true, nothing is returned.
+    With `is_dead`, steps into dead ends are taken back, and kept as the trajectory's mistakes.
+    `temperatures` and `rngs` have one entry a task; several tasks may share a stream. `stop` is
+    asked before every step; if it is true, nothing is returned.
     """
-    walks = [_Walk(task, encoder, dead_ends) for task in tasks]
+    walks = [_Walk(task, encoder, is_dead) for task in tasks]
     active = [i for i, walk in enumerate(walks) if not walk.has_ended]
     for _ in range(horizon):
         if not active:
@@ -60,9 +61,9 @@ def rollout(
 class _Walk:
     """A trajectory in the making."""
 
-    def __init__(self, task: Task, encoder: Encoder, dead_ends: DeadEndsOfTasks | None) -> None:
+    def __init__(self, task: Task, encoder: Encoder, is_dead: IsDead | None) -> None:
         self.task = task
-        self._encoder, self._dead_ends = encoder, dead_ends
+        self._encoder, self._is_dead = encoder, is_dead
         self._states = [task.initial_state]
         self._actions: list[int] = []
         self._mistakes: list[Mistake] = []
@@ -102,15 +103,15 @@ class _Walk:
             action = _sample_index(left, rng)
             after = self._successor(action)
             if after not in self._visited:
-                if not self._is_dead(after):
+                if self._is_dead is None or not self._is_dead(after):
                     break
                 dead[action] = after
             left[action] = 0.0
         else:
             action = self._draw_least_visited(odds, dead, rng)
             after = self._successor(action)
-        if self._dead_ends is not None:
-            self._test_another(action, dead, rng)
+        if self._is_dead is not None:
+            self._test_another(self._is_dead, action, dead, rng)
         self._mistakes += [Mistake(len(self._actions), *mistake) for mistake in dead.items()]
         self._actions.append(action)
         self._states.append(after)
@@ -125,21 +126,19 @@ class _Walk:
         visits[list(dead)] = math.inf
         return _sample_index(np.where(visits == visits.min(), odds, 0.0), rng)
 
-    def _test_another(self, chosen: int, dead: dict[int, State], rng: np.random.Generator) -> None:
+    def _test_another(
+        self, is_dead: IsDead, chosen: int, dead: dict[int, State], rng: np.random.Generator
+    ) -> None:
         """Add one more action to the dead ones, drawn by equal odds, if it leads into a dead end.
 
         A policy that makes no mistakes any more would forget what they are.
         """
         action = int(rng.integers(len(self._applicable)))
-        if action not in (chosen, *dead) and self._is_dead(after := self._successor(action)):
+        if action not in (chosen, *dead) and is_dead(after := self._successor(action)):
             dead[action] = after
 
     def _successor(self, action: int) -> State:
         return self.task.successor(self.state, self._applicable[action])
-
-    def _is_dead(self, state: State) -> bool:
-        tests = self._dead_ends
-        return tests is not None and not tests[self.task].reaches(state, self.task.goal)
 
 
 def replayed(

@@ -79,6 +79,10 @@ class DeadEndsOfTasks(dict[Task, DeadEnds]):
     def __missing__(self, task: Task) -> DeadEnds:
         return self.setdefault(task, DeadEnds(task))
 
+    def prove(self, state: State) -> bool:
+        """Return whether both tests prove that the goal of a state's task is out of reach."""
+        return not self[state.task].reaches(state, state.task.goal)
+
 
 def first_dead_end(states: Sequence[State], goal: Goal, tests: DeadEnds) -> int | None:
     """Return the position of the first state of a trajectory that is proven dead, or None."""
