@@ -191,10 +191,9 @@ def to_csv(results: Results) -> str:
     writer.writerow(COLUMNS)
     for domain in DOMAINS:
         for method in METHODS:
-            for part in PARTS:
+            for part in PARTS if results[method, domain] else ():
                 found = score(results, method, domain, part)
-                if found.results:
-                    writer.writerow([domain, method, part, *_numbers([found])])
+                writer.writerow([domain, method, part, *_numbers([found])])
     for method in METHODS:
         found_all = [score(results, method, domain) for domain in DOMAINS]
         writer.writerow(["sum", method, "", *_numbers(found_all)])
