@@ -8,18 +8,9 @@ import random
 
 import pytest
 
+from learning.held_out import list_solved
 from networks.test_encoder import CARS
 from regoal.config import Decay, TrainConfig
-from regoal.evaluation.execution import execute
-from regoal.learning.dqn import train
-from regoal.learning.learner import Learner
-from regoal.learning.replay import Replay
-from regoal.learning.streams import Streams
-from regoal.networks.encoder import Encoder
-from regoal.networks.q_network import QNetwork
-from regoal.networks.relations import relations_of
-from regoal.planning.matching.library_schema import schema_of
-from regoal.records.results import Outcome
 
 PROBLEMS, SHORTEST = 20, 7
 """Held-out problems, and the actions that each of them needs."""
@@ -58,17 +49,7 @@ def test_swapped_cars_are_told_from_cars_at_home(read_task, achieved_goals):
         horizon=30,
         bound_targets=True,
     )
-    relations = relations_of(schema_of(training[0].domain), achieved_goals=achieved_goals)
-    network, encoder = QNetwork(relations, 32, seed=1), Encoder(relations)
-    learner = Learner(network, encoder, config)
-    replay = Replay(1000, exponent=0.6, weight=0.4)
-    coverage = []
-    for stats in train(training, learner, replay, Streams.from_seed(1)):
-        if stats.episode % 5 == 0:
-            ended = execute(network, encoder, held_out, layers=5, max_steps=SHORTEST + 2)
-            coverage.append(sum(x.outcome is Outcome.SOLVED for x in ended))
-            if coverage[-1] == PROBLEMS:
-                break
+    coverage = list_solved(training, held_out, config, capacity=1000, max_steps=SHORTEST + 2)
     if achieved_goals:
         assert max(coverage) >= PROBLEMS - 1, coverage
     else:

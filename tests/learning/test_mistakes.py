@@ -9,18 +9,9 @@ from dataclasses import replace
 
 import pytest
 
+from learning.held_out import list_solved
 from planning.dead_end_domains import WAX
 from regoal.config import LAPTOP, Decay
-from regoal.evaluation.execution import execute
-from regoal.learning.dqn import train
-from regoal.learning.learner import Learner
-from regoal.learning.replay import Replay
-from regoal.learning.streams import Streams
-from regoal.networks.encoder import Encoder
-from regoal.networks.q_network import QNetwork
-from regoal.networks.relations import relations_of
-from regoal.planning.matching.library_schema import schema_of
-from regoal.records.results import Outcome
 
 
 def floor(rng, rows, columns):
@@ -62,17 +53,7 @@ def test_a_floor_is_waxed_from_its_end(read_task, learn_dead_ends):
         average=0.9,
         curriculum=Decay(start=0.5, end=1.0, episodes=20),
     )
-    relations = relations_of(schema_of(training[0].domain), achieved_goals=True)
-    network, encoder = QNetwork(relations, 32, seed=1), Encoder(relations)
-    learner = Learner(network, encoder, config)
-    replay = Replay(2000, exponent=0.6, weight=0.4)
-    coverage = []
-    for stats in train(training, learner, replay, Streams.from_seed(1)):
-        if stats.episode % 5 == 0:
-            ended = execute(network, encoder, held_out, layers=8, max_steps=100)
-            coverage.append(sum(x.outcome is Outcome.SOLVED for x in ended))
-            if coverage[-1] == len(held_out):
-                break
+    coverage = list_solved(training, held_out, config, capacity=2000, max_steps=100)
     if learn_dead_ends:
         assert max(coverage) >= len(held_out) - 1, coverage
     else:
