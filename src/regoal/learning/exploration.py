@@ -39,13 +39,13 @@ def explore(
             is_dead=is_dead,
             stop=stop,
         )
-    mine_told = [(t.actions, [(m.step, m.action) for m in t.mistakes]) for t in own]
-    told = [of for part in learner.workers.gather(mine_told) for of in part]
-    if len(told) < len(tasks):
+    reports = [(t.actions, [(m.step, m.action) for m in t.mistakes]) for t in own]
+    all_reports = [report for part in learner.workers.gather(reports) for report in part]
+    if len(all_reports) < len(tasks):
         raise StoppedError
     found = dict(zip(range(len(tasks))[mine], own, strict=True))
     return [
-        found[i] if i in found else replayed(task, *told[i], learner.encoder)
+        found[i] if i in found else replayed(task, *all_reports[i], learner.encoder)
         for i, task in enumerate(tasks)
     ]
 

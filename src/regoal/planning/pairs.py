@@ -77,8 +77,8 @@ class Pairs:
             self._numbers = {fact: i for i, fact in enumerate(facts)}
             self._fill(actions)
         self._sources: dict[Goal, list[int]] = {}
-        """For each goal the facts of the last state from which all its pairs were possible. If all
-        pairs of these facts are possible from a state, so is all that was possible from there."""
+        """For each goal the facts of the last state from which it may be reached. If all pairs of
+        these facts are possible from a state, so is all that was possible from there."""
 
     def _fill(self, actions: Sequence[StripsAction]) -> None:
         """Make the tables of actions. One more fact, which always holds, comes last."""
@@ -114,7 +114,7 @@ class Pairs:
         self._makes_packed, self._keeps_packed = _pack(makes), _pack(keeps)
 
     def reaches(self, state: State, goal: Goal) -> bool:
-        """Return whether all pairs of the goal are possible from a state.
+        """Return whether the goal may be reached from a state, by its pairs, order and supplies.
 
         Returns true if this is unknown: the domain is not plain, the task is too large, or its
         initial state cannot reach the state. Raises `StoppedError` if
@@ -129,18 +129,19 @@ class Pairs:
         holding = [
             i for i, (atom, positive) in enumerate(self._numbers) if (atom in atoms) == positive
         ]
+        missing = np.setdiff1d(wanted, holding)
         source = self._sources.get(goal)
         for pairs in self._grow(holding):
             if (source is not None and _all_pairs(pairs, source)) or (
                 _all_pairs(pairs, wanted)
-                and set(self._find_never_last(pairs, wanted)) <= set(holding)
-                and self._are_supplied(pairs, np.setdiff1d(wanted, holding))
+                and not np.isin(missing, self._find_never_last(pairs, wanted)).any()
+                and self._are_supplied(pairs, missing)
             ):
                 self._sources[goal] = holding
                 return True
         return False
 
-    def _find_never_last(self, pairs: Bools, wanted: Sequence[int]) -> list[int]:
+    def _find_never_last(self, pairs: Bools, wanted: Sequence[int]) -> Ints:
         """Return the largest part of the wanted facts of which none can be made last.
 
         The last fact of a part is made by a possible action; each other fact of the part may hold
@@ -156,7 +157,7 @@ class Pairs:
             if not last.any():
                 break
             part, makes, beside = part[~last], makes[:, ~last], beside[:, ~last]
-        return [int(fact) for fact in part]
+        return part
 
     def _are_supplied(self, pairs: Bools, missing: Ints) -> bool:
         """Return whether the missing facts that use something up can have supplies of their own.

@@ -1,4 +1,4 @@
-"""Whether every taker can have a supply of its own: a matching in a bipartite graph."""
+"""Decide if everyone can have a supply of their own: a matching in a bipartite graph."""
 
 from collections.abc import Sequence
 
