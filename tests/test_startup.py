@@ -1,7 +1,7 @@
 """Commands begin quickly: their processor time against that of `import numpy`.
 
 Processor time, as a ratio, since other jobs on the machine slow both down. If a command is above
-its bound, it has two more tries. PyTorch alone would be a ratio of 15 or more.
+its bound, it has four more tries. PyTorch alone would be a ratio of 15 or more.
 """
 
 import os
@@ -20,7 +20,7 @@ ENVIRONMENT = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTEC
     "OPENBLAS_NUM_THREADS": "1"
 }
 """Without bytecode, Python would compile every module each time."""
-TRIES = 3
+TRIES = 5
 
 
 def time_python(*words):

@@ -17,6 +17,7 @@ from regoal.networks.encoder import Encoder
 from regoal.networks.policy_encoder import policy_encoder
 from regoal.networks.policy_file import (
     Policy,
+    describe_policy,
     find_policy,
     load_policy,
     save_policy,
@@ -233,6 +234,17 @@ def test_impossible_descriptions_are_refused(saved, facts):
     )
 
 
+def test_a_description_is_read_alone_and_refused_if_it_makes_no_sense(saved):
+    found = load_policy(saved)
+    assert describe_policy(saved) == (found.schema, found.layers)
+    for facts in ({"layers": None}, {"schema": {}}):
+        path = forged(saved, lambda had, facts=facts: had.update(facts))
+        with pytest.raises(UsageError, match="does not describe"):
+            describe_policy(path)
+    with pytest.raises(UsageError, match="is not a file"):
+        describe_policy(saved.parent / "none.safetensors")
+
+
 def test_a_schema_with_huge_arities_is_refused(saved):
     def grow(facts):
         facts["schema"]["actions"][0]["arity"] = 10**12
@@ -283,4 +295,5 @@ def test_policies_are_found_by_file_folder_and_name(tmp_path, saved, monkeypatch
 
 def test_every_shipped_policy_can_be_read():
     for name, path in shipped_policies().items():
-        assert load_policy(path).layers > 0, name
+        policy = load_policy(path)
+        assert describe_policy(path) == (policy.schema, policy.layers), name

@@ -159,10 +159,10 @@ class Policies:
 
     def run(self) -> int:
         """List them."""
-        from regoal.networks.policy_file import load_policy, shipped_policies
+        from regoal.networks.policy_file import describe_policy, shipped_policies
 
         for name, path in shipped_policies().items():
-            policy = load_policy(path)
-            print(f"{name}: {policy.layers} layers, {path}")
-            print("    " + str(policy.schema).replace("; ", "\n    "))
+            schema, layers = describe_policy(path)
+            print(f"{name}: {layers} layers, {path}")
+            print("    " + str(schema).replace("; ", "\n    "))
         return EXIT_DONE

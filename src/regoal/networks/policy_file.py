@@ -17,7 +17,14 @@ from regoal.errors import UsageError
 from regoal.networks.parameters import Layout
 from regoal.networks.q_function import QFunction
 from regoal.networks.relations import ACHIEVED_KINDS, GOAL_KINDS, Relation, relations_of
-from regoal.networks.tensor_file import Array, Facts, Kind, read_tensor_file, write_tensor_file
+from regoal.networks.tensor_file import (
+    Array,
+    Facts,
+    Kind,
+    read_facts,
+    read_tensor_file,
+    write_tensor_file,
+)
 from regoal.planning.matching.schema import Schema
 from regoal.system.files import short_digest
 
@@ -26,6 +33,8 @@ FILE_NAME = "policy.safetensors"
 KIND = Kind("policy", 3, oldest=1)
 """Version 3 may have relations of goal literals by whether they are true in the state. Those of
 version 2 meant something else, and are refused."""
+UNREADABLE = (UsageError, ArithmeticError, LookupError, TypeError, ValueError)
+"""What reading a header that makes no sense raises."""
 MOST_LAYERS = 10_000
 MOST_ARGUMENTS = 1000
 MOST_OBJECTS = 2**31
@@ -73,16 +82,14 @@ def load_policy(path: Path) -> Policy:
     must also be finite and fit the description.
     """
     facts, tensors = read_tensor_file(path, KIND)
+    schema, layers = _describe(path, facts)
     try:
-        schema = _read_schema(facts["schema"])
         relations = tuple(Relation(str(k), str(n), int(a)) for k, n, a in facts["relations"])
-        size, layers = int(facts["embedding_size"]), int(facts["layers"])
+        size = int(facts["embedding_size"])
         most_objects = int(facts.get("most_objects", 0))  # older files do not have it
         training = dict(facts["training"])
-    except (UsageError, ArithmeticError, LookupError, TypeError, ValueError) as error:
-        raise UsageError(f"{path} does not describe a policy ({error!r}). Use another copy.") from (
-            error
-        )
+    except UNREADABLE as error:
+        raise _make_unreadable(path, error) from error
     kinds = {relation.kind for relation in relations}
     has_goals, has_achieved = (
         not kinds.isdisjoint(of_sign.values()) for of_sign in (GOAL_KINDS, ACHIEVED_KINDS)
@@ -98,6 +105,14 @@ def load_policy(path: Path) -> Policy:
         raise _make_error(path, "its network does not fit its domain")
     network = _build_network(path, relations, size, most_objects, tensors)
     return Policy(network, schema, layers, training, short_digest(path))
+
+
+def describe_policy(path: Path) -> tuple[Schema, int]:
+    """Read the domain and the number of layers of a policy, without a look at its weights.
+
+    Raises `UsageError` if the file is missing, foreign or of another version.
+    """
+    return _describe(path, read_facts(path, KIND))
 
 
 def shipped_policies() -> dict[str, Path]:
@@ -124,6 +139,17 @@ def find_policy(name_or_path: str | Path) -> Path:
         f"{name_or_path} is not a policy: {why}. Give a policy file, a run folder, or the name of "
         f"a policy that comes with regoal ({names})."
     )
+
+
+def _describe(path: Path, facts: Facts) -> tuple[Schema, int]:
+    try:
+        return _read_schema(facts["schema"]), int(facts["layers"])
+    except UNREADABLE as error:
+        raise _make_unreadable(path, error) from error
+
+
+def _make_unreadable(path: Path, error: Exception) -> UsageError:
+    return UsageError(f"{path} does not describe a policy ({error!r}). Use another copy.")
 
 
 def _make_error(path: Path, fault: str) -> UsageError:

@@ -8,7 +8,8 @@ must give equal bytes.
 import hashlib
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
@@ -58,15 +59,10 @@ def read_tensor_file(path: Path, kind: Kind) -> tuple[Facts, dict[str, Array]]:
 
     Raises `UsageError` if the file is missing, foreign, damaged, of another version or too big.
     """
-    if not path.is_file():
-        raise UsageError(f"{path} is not a file. Give the file of a {kind.name}.")
-    try:
-        with path.open("rb") as stream:
-            facts = _read_description(path, kind, stream)
-            stream.seek(0)
-            data = stream.read()
-    except OSError as error:
-        raise UsageError(f"{path} cannot be read: {error.strerror}.") from error
+    with _open(path, kind) as stream:
+        facts = _read_description(path, kind, stream)
+        stream.seek(0)
+        data = stream.read()
     try:
         tensors = safetensors.numpy.load(data)
         damaged = facts.pop("sha256", None) != _compute_digest(facts, tensors)
@@ -77,6 +73,29 @@ def read_tensor_file(path: Path, kind: Kind) -> tuple[Facts, dict[str, Array]]:
             f"{path} is damaged or was cut short. Use another copy of the {kind.name}."
         )
     return facts, tensors
+
+
+def read_facts(path: Path, kind: Kind) -> Facts:
+    """Read the facts alone, without a look at the tensors, which may be damaged.
+
+    Raises `UsageError` if the file is missing, foreign, of another version or too big.
+    """
+    with _open(path, kind) as stream:
+        facts = _read_description(path, kind, stream)
+    facts.pop("sha256", None)
+    return facts
+
+
+@contextmanager
+def _open(path: Path, kind: Kind) -> Iterator[BinaryIO]:
+    """Open a file. Raises `UsageError` if it is missing or cannot be read."""
+    if not path.is_file():
+        raise UsageError(f"{path} is not a file. Give the file of a {kind.name}.")
+    try:
+        with path.open("rb") as stream:
+            yield stream
+    except OSError as error:
+        raise UsageError(f"{path} cannot be read: {error.strerror}.") from error
 
 
 def _read_description(path: Path, kind: Kind, stream: BinaryIO) -> Facts:

@@ -39,7 +39,7 @@ from regoal.errors import (
 from regoal.evaluation.evaluate import TestSettings, load, solve, unread_goals
 from regoal.networks.encoder import Encoder
 from regoal.networks.policy_encoder import policy_encoder
-from regoal.networks.policy_file import Policy, load_policy, shipped_policies
+from regoal.networks.policy_file import Policy, describe_policy, shipped_policies
 from regoal.planning.domain import Domain
 from regoal.planning.load import load_domain, load_task
 from regoal.planning.matching.library_schema import schema_of
@@ -252,7 +252,7 @@ def _find_shipped(domain: Domain) -> list[Policy]:
 @cache
 def _shipped_fingerprints() -> dict[str, str]:
     return {
-        name: load_policy(path).schema.fingerprint() for name, path in shipped_policies().items()
+        name: describe_policy(path)[0].fingerprint() for name, path in shipped_policies().items()
     }
 
 
