@@ -30,7 +30,7 @@ from regoal.sweeps.options import Value
 from regoal.sweeps.run_sweep import PROGRAM
 from regoal.sweeps.sweep_file import Sweep, read_sweep
 from regoal.system.files import write_text_atomically
-from reproduction.cells import REPRODUCTION, RESULTS_FOLDER, run_cells
+from reproduction.cells import REPRODUCTION, RESULTS_FOLDER, read_records, run_cells
 from reproduction.ipc2023_tables import (
     DOMAINS,
     METHODS,
@@ -40,6 +40,7 @@ from reproduction.ipc2023_tables import (
     read_all,
     read_domain,
     to_csv,
+    training_table,
 )
 
 SHIPPED = {
@@ -83,7 +84,8 @@ def main() -> None:
     results = read_all(folder)
     write_text_atomically(folder.with_suffix(".csv"), to_csv(results))
     print(to_markdown(coverage_table(results)))
-    print(to_markdown(quality_table(results)), end="")
+    print(to_markdown(quality_table(results)))
+    print(to_markdown(training_table(read_records(folder.with_suffix(".jsonl")))), end="")
     if failures:
         raise failures[0]
 

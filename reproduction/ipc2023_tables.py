@@ -5,14 +5,15 @@ import io
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from statistics import median
+from statistics import fmean, median
 
 from regoal.records.results import PlanResult
 from regoal.records.run_record import read_results
 from regoal.reports.attributes import MISSING
 from regoal.reports.rendering import Cell, Table
 from regoal.system.files import natural_key
-from reproduction.cells import text_row
+from reproduction.cells import Records, note_commits, text_row
+from reproduction.steadiness import measure
 
 OPTIONS: dict[str, tuple[str, ...]] = {
     "trained": ("--search",),
@@ -116,6 +117,18 @@ def _length(result: PlanResult) -> int | None:
     return result.plan_length if result.short_length is None else result.short_length
 
 
+LENGTHS: Mapping[str, Callable[[PlanResult], int | None]] = {
+    "steps": lambda result: result.plan_length,
+    "shortened": _length,
+}
+"""The lengths of a plan: as it was executed, and without its useless steps."""
+
+
+def _write_mean(lengths: Sequence[int | None]) -> str:
+    """Write the mean of the lengths of solved problems."""
+    return f"{fmean(n or 0 for n in lengths):.1f}" if lengths else MISSING
+
+
 def coverage_table(results: Results) -> Table:
     """Make the table of solved problems: ours by easy, medium and hard, and the published rows."""
     scores = {m: [[score(results, m, d, p) for p in PARTS] for d in DOMAINS] for m in METHODS}
@@ -123,6 +136,8 @@ def coverage_table(results: Results) -> Table:
     total = sum(part.given for domain in scores[METHODS[0]] for part in domain)
     rows = [text_row("problems given: easy + medium + hard", *given, total, MISSING)]
     for method, domains in scores.items():
+        if not any(part.results for domain in domains for part in domain):
+            continue
         rows.append(_make_row(method, domains, lambda _: True, total))
         if "--search" in OPTIONS[method]:
             greedily = f"{method}, greedy"
@@ -165,22 +180,54 @@ def _note_unfinished(results: Results) -> list[str]:
 
 
 def quality_table(results: Results) -> Table:
-    """Make the table of quality and of the median seconds of the solved problems."""
+    """Make the table of quality, and of steps and seconds of the solved problems."""
     rows = []
     for method in METHODS:
         scores = [score(results, method, domain) for domain in DOMAINS]
+        if not any(x.results for x in scores):
+            continue
         cells = [f"{x.quality:.1f}" if x.results else MISSING for x in scores]
         times = [MISSING if x.seconds is None else f"{x.seconds:.1f}" for x in scores]
         rows.append(text_row(f"{method}: quality", *cells, f"{sum(x.quality for x in scores):.1f}"))
+        for what, length in LENGTHS.items():
+            means = [_write_mean([length(result) for result in x.solved]) for x in scores]
+            rows.append(text_row(f"{method}: {what}", *means, MISSING))
         rows.append(text_row(f"{method}: seconds", *times, MISSING))
     return Table(
-        title="Quality, and median seconds of the solved problems",
+        title="Quality, steps and seconds of the solved problems",
         header=("", *DOMAINS, "sum"),
         rows=tuple(rows),
         notes=(
-            "Quality: the shortest plan of all methods here, divided by the plan's length. Both "
-            "are as they were after shortening.",
+            "Quality: the shortest plan of all methods here, divided by the plan's length, summed "
+            "over the problems. Both are as they were after shortening. Steps are means, seconds "
+            "medians.",
         ),
+    )
+
+
+def training_table(records: Records) -> Table:
+    """Make the table of how the trainings went, by domain."""
+    rows = []
+    for domain in DOMAINS:
+        for record in [r for r in records.values() if r["domain"] == f"{domain}-2023"]:
+            x = measure(record["validation"])
+            _, _, _, given, *_ = record["validation"][0]
+            most = max(solved for _, solved, *_ in record["validation"])
+            first = MISSING if x.first is None else f"{x.first}; {x.complete} of {x.after}"
+            minutes = f"{record['minutes']:.1f}"
+            rows.append(
+                text_row(
+                    domain, record["seed"], minutes, record["episodes"], f"{most} of {given}", first
+                )
+            )
+    return Table(
+        title="The trainings",
+        header=(
+            *("Domain", "Seed", "Minutes", "Episodes", "Most solved on validation"),
+            "First complete after episode; later ones that are complete",
+        ),
+        rows=tuple(rows),
+        notes=(note_commits(records.values()),),
     )
 
 

@@ -9,7 +9,7 @@ import pytest
 from regoal import cli, commands, errors
 from regoal.networks.policy_file import shipped_policies
 from reproduction import ipc2023_tables, paper
-from tools import readme_table
+from tools import result_tables
 
 README = Path(__file__).parent.parent / "README.md"
 KEPT = 2
@@ -74,8 +74,10 @@ def test_the_table_of_commands_is_complete():
     assert sorted(named) == sorted(commands.COMMANDS)
 
 
-def test_the_tables_of_results_are_those_of_the_records():
-    assert readme_table.with_tables(readme(), README.parent / "results") == readme()
+@pytest.mark.parametrize("page", result_tables.PAGES)
+def test_the_tables_of_results_are_those_of_the_records(page):
+    text = (README.parent / page).read_text(encoding="utf-8")
+    assert result_tables.with_tables(text, page, README.parent / "results") == text
 
 
 @pytest.fixture
@@ -101,7 +103,7 @@ def filled(tmp_path):
         "sum,trained,,45,45,34,24,34,9.0,400,1.0",
     ]
     (tmp_path / "ipc2023.csv").write_text("\n".join(lines))
-    return readme_table.with_tables(readme(), tmp_path), tmp_path
+    return result_tables.with_tables(readme(), "README.md", tmp_path), tmp_path
 
 
 def test_its_tables_have_the_cells_that_there_are(filled):
@@ -117,7 +119,7 @@ def test_its_tables_have_the_cells_that_there_are(filled):
     assert "LAMA is its first search" not in text  # as no domain is tested with it
     assert '"Shipped" policies' in text
     assert all(table[0].count("|") - 1 <= 7 for table in tables)
-    assert readme_table.with_tables(text, folder) == text
+    assert result_tables.with_tables(text, "README.md", folder) == text
 
 
 def blocks_of_results(text):
@@ -129,9 +131,9 @@ def test_a_table_without_its_file_stays(filled):
     text, folder = filled
     (folder / "ipc2023.csv").unlink()
     (folder / "coverage.csv").write_text("domain,method,coverage\nblocks,lifted,100\n")
-    assert readme_table.with_tables(text, folder) == text
+    assert result_tables.with_tables(text, "README.md", folder) == text
     with pytest.raises(ValueError, match=r"no place for the table from coverage\.csv"):
-        readme_table.with_tables("# regoal", folder)
+        result_tables.with_tables("# regoal", "README.md", folder)
 
 
 def test_it_is_short(filled):

@@ -79,7 +79,9 @@ def test_it_trains_tests_and_goes_on_from_what_it_has_left(call, tmp_path, monke
     said = capfd.readouterr().out
     assert "| trained | 2+1+1 | 4 | 100.0 |" in said
     assert "| trained, greedy | 2+1+1 | 4 | 100.0 |" in said
-    assert "| shipped | - | 0 | 0.0 |" in said
+    assert "| shipped" not in said
+    assert "| trained: steps | 2.5 | - |" in said
+    assert "| lamps | 0 |" in said
     assert "| Best (1999), of 90 | 45 | 45 | 5.0 |" in said
     records = tmp_path / "results/ipc2023/trained/lamps.2m.jsonl"
     names = ["easy-p1", "easy-p2", "hard-p4", "medium-p3"]
@@ -142,15 +144,38 @@ def test_scores(call):
         ["problems given: easy + medium + hard", "2+1+1", "4", "-"],
         ["trained", "2+0+0", "2", "50.0"],
         ["trained, greedy", "1+0+0", "1", "25.0"],
-        ["shipped", "-", "0", "0.0"],
-        ["shipped, greedy", "-", "0", "0.0"],
         ["lama", "1+0+1", "2", "50.0"],
         ["Best (1999), of 90", "45", "45", "5.0"],
     ]
     assert table.notes == ("Not yet tested on all problems: trained lamps (3 of 4).",)
+    rows = [[cell.text for cell in row] for row in ipc2023_tables.quality_table(results).rows]
+    assert rows == [
+        ["trained: quality", "1.5", "1.5"],
+        ["trained: steps", "25.0", "-"],
+        ["trained: shortened", "20.0", "-"],
+        ["trained: seconds", "5.0", "-"],
+        ["lama: quality", "2.0", "2.0"],
+        ["lama: steps", "2.5", "-"],
+        ["lama: shortened", "2.5", "-"],
+        ["lama: seconds", "1.0", "-"],
+    ]
     rows = ipc2023_tables.to_csv(results).splitlines()
     assert rows[1] == "lamps,trained,easy,2,2,2,1,1,1.50,50,5.00"
     assert rows[-3] == "sum,trained,,4,3,2,1,1,1.50,50,5.00"
+
+
+def test_the_table_of_trainings(call):
+    del call
+    record = {"domain": "lamps-2023", "seed": 1, "minutes": 2.04, "episodes": 20, "commit": "abc"}
+    validation = [[5, 0, 1, 4], [10, 4, 4, 4], [15, 2, 4, 4], [20, 4, 4, 4]]
+    table = ipc2023_tables.training_table({
+        "a": record | {"validation": validation},
+        "b": record | {"validation": validation[:1], "seed": 2},
+    })  # fmt: skip
+    assert [[cell.text for cell in row] for row in table.rows] == [
+        ["lamps", "1", "2.0", "20", "4 of 4", "10; 1 of 2"],
+        ["lamps", "2", "2.0", "20", "0 of 4", "-"],
+    ]
 
 
 def test_only_what_ran_out_of_time_is_tried_with_a_longer_limit(call, tmp_path, capfd):

@@ -78,8 +78,9 @@ class DomainEntry:
 
 TEST_COUNT = 100
 """Instances of every test set (paper, caption of Table 3)."""
-DEFAULT_MAX_STATES = 10_000
-"""Training instances of the -l rows have at most this many reachable states."""
+DEFAULT_MAX_STATES = 1_000_000
+"""Training instances of the -l rows have at most this many reachable states: the smallest power of
+ten that keeps enough blocks to learn from (docs/reference/domains.md)."""
 
 
 def _make_splits(

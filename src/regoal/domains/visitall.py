@@ -27,17 +27,27 @@ def generate(rng: Random, *, side: int, goal_ratio: float = 0.5) -> Instance:
 
 
 def count_reachable_states(instance: Instance, limit: int) -> int:
-    """Count the reachable states by exploring them; stop soon after `limit` states."""
+    """Count the reachable states; stop soon after `limit` states.
+
+    Cells are connected both ways. So the visited ones are any connected set with the start in it,
+    and the robot is on any of them. The sets are explored, each as the bits of a number.
+    """
     bit = {name: 1 << i for i, name in enumerate(instance.of_type("place"))}
-    steps: dict[str, list[str]] = {name: [] for name in bit}
+    beside = dict.fromkeys(bit.values(), 0)
     for atom in instance.init:
         if atom[0] == "connected":
-            steps[atom[1]].append(atom[2])
-    (start,) = (atom[1] for atom in instance.init if atom[0] == "at-robot")
-    found, stack = {(start, bit[start])}, [(start, bit[start])]
-    while stack and len(found) <= limit:
-        cell, visited = stack.pop()
-        new = {(other, visited | bit[other]) for other in steps[cell]} - found
-        found |= new
-        stack += new
-    return len(found)
+            beside[bit[atom[1]]] |= bit[atom[2]]
+    (start,) = (bit[atom[1]] for atom in instance.init if atom[0] == "at-robot")
+    count, found, stack = 1, {start}, [(start, beside[start])]
+    while stack and count <= limit:
+        visited, border = stack.pop()
+        rest = border
+        while rest:
+            cell = rest & -rest
+            rest ^= cell
+            more = visited | cell
+            if more not in found:
+                found.add(more)
+                count += more.bit_count()
+                stack.append((more, (border | beside[cell]) & ~more))
+    return count

@@ -1,7 +1,8 @@
-"""Write README's two tables of results: `python -m tools.readme_table`.
+"""Write the tables of results into README.md and the site: `python -m tools.result_tables`.
 
-They are made from `results/coverage.csv` and `results/ipc2023.csv`, with the cells that these have.
-A table whose file does not exist stays as it is.
+README's are made from `results/coverage.csv` and `results/ipc2023.csv`, with the cells that these
+have. Those of docs/reference/results.md are what `reproduction.paper` and `reproduction.ipc2023`
+show of their records. A table whose file does not exist stays as it is.
 """
 
 import csv
@@ -11,11 +12,23 @@ from pathlib import Path
 
 from regoal.reports.attributes import MISSING
 from regoal.reports.paper import INSTANCES, LAMA, LIFTED
+from regoal.reports.rendering import to_markdown
 from regoal.reports.run_choice import display_name
-from reproduction import ipc2023_tables, paper
+from regoal.sweeps.sweep_file import read_sweep
+from reproduction import paper
+from reproduction.cells import REPRODUCTION, read_records
+from reproduction.ipc2023_tables import (
+    COLUMNS,
+    DOMAINS,
+    PUBLISHED,
+    coverage_table,
+    quality_table,
+    read_all,
+    training_table,
+)
 
 ROOT = Path(__file__).parent.parent
-BEGIN = "<!-- table from {}: python -m tools.readme_table -->\n"
+BEGIN = "<!-- table from {}: python -m tools.result_tables -->\n"
 END = "<!-- end of table -->\n"
 OF_PAPER = """\
 Solved of 100 test problems, with lifted goals: by the one of up to three seeds that validation
@@ -72,8 +85,8 @@ def make_table_of_2023(lines: Lines) -> str:
         return f"{found} of {of}" if tested == of > 0 else MISSING
 
     rows = []
-    for i, domain in enumerate(ipc2023_tables.DOMAINS):
-        best = max(solved[i] or 0 for solved in ipc2023_tables.PUBLISHED.values())
+    for i, domain in enumerate(DOMAINS):
+        best = max(solved[i] or 0 for solved in PUBLISHED.values())
         ours = [count(domain, *of) for of in COLUMNS_OF_2023.values()]
         if set(ours) != {MISSING}:
             rows.append((domain.capitalize(), *ours, f"{100 * best / 90:.0f}"))
@@ -91,30 +104,66 @@ COLUMNS_OF_2023 = {
     "LAMA": ("lama", "solved"),
 }
 """The headings of our columns, each with a method and a column of `results/ipc2023.csv`."""
-TABLES: Mapping[str, tuple[Sequence[str], Callable[[Lines], str]]] = {
-    "coverage": (paper.COLUMNS, make_paper_table),
-    "ipc2023": (ipc2023_tables.COLUMNS, make_table_of_2023),
-}
-"""The columns of each file in `results/`, and the function that makes README's table from it."""
 
 
-def with_tables(readme: str, results: Path) -> str:
-    """Return the README with its tables made from the CSV files in a folder.
+def show_paper(results: Path) -> str:
+    """Make the tables of `reproduction.paper`; empty if there are no records."""
+    records = read_records(results / "paper.jsonl")
+    tables = paper.summarise(records, read_sweep(REPRODUCTION / "paper.toml"))[0]
+    return "\n".join(map(to_markdown, tables)) if records else ""
 
-    A file that does not exist, or that has other columns, leaves its table as it is. Raises
-    `ValueError` if the README has no place for a table.
-    """
-    for name, (columns, make) in TABLES.items():
-        begin, file = BEGIN.format(f"results/{name}.csv"), results / f"{name}.csv"
-        before, _, rest = readme.partition(begin)
-        _, end, after = rest.partition(END)
-        if not end:
-            raise ValueError(f"the README has no place for the table from {file.name}")
+
+def show_track_of_2023(results: Path) -> str:
+    """Make the tables of `reproduction.ipc2023`; empty if there are no records."""
+    found, trained = read_all(results / "ipc2023"), read_records(results / "ipc2023.jsonl")
+    if not trained:
+        return ""
+    tables = (coverage_table(found), quality_table(found), training_table(trained))
+    return "\n".join(map(to_markdown, tables))
+
+
+def _make_from_csv(
+    name: str, columns: Sequence[str], make: Callable[[Lines], str]
+) -> Callable[[Path], str]:
+    """Return a function that makes a table from a CSV file of the results with these columns."""
+
+    def make_table(results: Path) -> str:
+        file = results / name
         lines = file.read_text(encoding="utf-8").splitlines() if file.is_file() else []
         reader = csv.DictReader(lines)
-        if reader.fieldnames == list(columns):
-            readme = f"{before}{begin}\n{make(list(reader))}\n{END}{after}"
-    return readme
+        return make(list(reader)) if reader.fieldnames == list(columns) else ""
+
+    return make_table
+
+
+PAGES: Mapping[str, Mapping[str, Callable[[Path], str]]] = {
+    "README.md": {
+        "coverage.csv": _make_from_csv("coverage.csv", paper.COLUMNS, make_paper_table),
+        "ipc2023.csv": _make_from_csv("ipc2023.csv", COLUMNS, make_table_of_2023),
+    },
+    "docs/reference/results.md": {
+        "paper.jsonl": show_paper,
+        "ipc2023": show_track_of_2023,
+    },
+}
+"""For each page the files in `results/` of its tables, and the functions that make these."""
+
+
+def with_tables(text: str, page: str, results: Path) -> str:
+    """Return the text of a page with its tables made from the files in a folder.
+
+    A file that does not exist, or that has other columns, leaves its table as it is. Raises
+    `ValueError` if the page has no place for a table.
+    """
+    for name, make in PAGES[page].items():
+        begin = BEGIN.format(f"results/{name}")
+        before, _, rest = text.partition(begin)
+        _, end, after = rest.partition(END)
+        if not end:
+            raise ValueError(f"{page} has no place for the table from {name}")
+        if made := make(results):
+            text = f"{before}{begin}\n{made}\n{END}{after}"
+    return text
 
 
 def _to_markdown(header: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
@@ -123,10 +172,11 @@ def _to_markdown(header: Sequence[str], rows: Sequence[Sequence[object]]) -> str
 
 
 def main() -> None:
-    """Write the tables into README.md."""
-    path = ROOT / "README.md"
-    text = with_tables(path.read_text(encoding="utf-8"), ROOT / "results")
-    path.write_text(text, encoding="utf-8")
+    """Write the tables into their pages."""
+    for page in PAGES:
+        path = ROOT / page
+        text = with_tables(path.read_text(encoding="utf-8"), page, ROOT / "results")
+        path.write_text(text, encoding="utf-8")
 
 
 if __name__ == "__main__":
