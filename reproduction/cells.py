@@ -20,12 +20,14 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 from regoal.errors import UsageError
 from regoal.records.json_lines import JsonObject, as_float, read_json, read_jsonl, write_json_lines
 from regoal.records.results import PlanResult
 from regoal.records.run_record import DONE, RunRecord, find_runs, load_run
+from regoal.reports.attributes import MISSING
 from regoal.reports.rendering import Cell, Table, to_markdown
 from regoal.sweeps.commands import done_record, finished
 from regoal.sweeps.run_sweep import PROGRAM, run_sweep
@@ -220,3 +222,8 @@ def note_commits(records: Iterable[Mapping[str, Any]]) -> str:
 def text_row(*texts: object) -> tuple[Cell, ...]:
     """Make a row of a table."""
     return tuple(Cell(str(text)) for text in texts)
+
+
+def write_mean(numbers: Sequence[float]) -> str:
+    """Write the mean of some numbers with one digit."""
+    return f"{fmean(numbers):.1f}" if numbers else MISSING

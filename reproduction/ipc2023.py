@@ -11,23 +11,16 @@ these files. The table is made from them and written to `results/ipc2023.csv`.
 """
 
 import argparse
-import os
 import shutil
-import subprocess
-from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
 
 from regoal.cli import script
-from regoal.errors import EXIT_DONE, RegoalError, UsageError
-from regoal.planning.problem_files import problem_files
-from regoal.records.results import Outcome
-from regoal.records.run_record import POLICY, read_results
+from regoal.errors import RegoalError, UsageError
+from regoal.records.run_record import POLICY
 from regoal.reports.rendering import to_markdown
-from regoal.sweeps.commands import copy_given_problems, option_words
-from regoal.sweeps.options import Value
-from regoal.sweeps.run_sweep import PROGRAM
+from regoal.sweeps.commands import copy_given_problems
 from regoal.sweeps.sweep_file import Sweep, read_sweep
 from regoal.system.files import write_text_atomically
 from reproduction.cells import REPRODUCTION, RESULTS_FOLDER, read_records, run_cells
@@ -38,10 +31,10 @@ from reproduction.ipc2023_tables import (
     coverage_table,
     quality_table,
     read_all,
-    read_domain,
     to_csv,
     training_table,
 )
+from reproduction.timed_tests import find_left, run_test
 
 SHIPPED = {
     "blocksworld": "blocks",
@@ -50,7 +43,6 @@ SHIPPED = {
     "spanner": "spanner",
 }
 """The policies that come with regoal, by the domains that they are for."""
-LIMITS: Mapping[str, Value] = {"memory_limit": "8G"}
 TIME_LIMITS = ("2m", "30m")
 MAX_STEPS = 20000
 
@@ -93,11 +85,9 @@ def main() -> None:
 def run(method: str, domain: str, sweep: Sweep, folder: Path, limit: str) -> None:
     """Test one method on one domain with so much time a problem.
 
-    Problems that have a record with this limit are left out, and those that a run with another
-    limit has solved, or that have ended before its time. Raises `UsageError` if the test ends with
-    an error.
+    Raises `UsageError` if the test ends with an error.
     """
-    name, records = f"{domain}-2023", folder / method / f"{domain}.{limit}.jsonl"
+    name = f"{domain}-2023"
     kind = method.partition("-")[0]
     if kind == "shipped" and domain not in SHIPPED:
         return
@@ -107,53 +97,16 @@ def run(method: str, domain: str, sweep: Sweep, folder: Path, limit: str) -> Non
     sweep = replace(sweep, settings=own, given=given)
     copy_given_problems(replace(sweep, test={}))
     problems = sweep.instances(name, "test")
-    tried = {r.problem for r in read_results(records)}
-    ended = {
-        r.problem
-        for r in read_domain(folder / method, domain)
-        if r.outcome is not Outcome.TIME_LIMIT
-    }
-    files = [p for p in problem_files(problems) if p.stem in tried or p.stem not in ended]
-    left = sum(path.stem not in tried for path in files)
-    print(f"{method} {domain}: {left} problems left, {limit} each", flush=True)
-    if not left:
+    files = find_left(folder / method, domain, limit, problems)
+    if not files:
         return
-    chosen = link_files([problems / "domain.pddl", *files], problems.parent / f"{method}-{limit}")
-    limits = [word for item in sorted(LIMITS.items()) for word in option_words(*item)]
-    limits += ["--time-limit", limit]
-    tested = ["--problems", str(chosen), *limits, "--out", str(records), "--resume"]
-    tested += OPTIONS[method]
     if kind == "lama":
-        words = ["lama", str(chosen / "domain.pddl"), *tested]
+        words = ["lama", str(problems / "domain.pddl")]
     else:
         own_policy = folder / kind / f"{domain}.safetensors"
         policy = SHIPPED[domain] if kind == "shipped" else str(train(sweep, own_policy))
-        words = ["evaluate", policy, *tested, "--max-steps", str(MAX_STEPS)]
-    code = run_and_wait([*PROGRAM, *words])
-    if code != EXIT_DONE:
-        raise UsageError(f"The test of {method} on {domain} ended with exit code {code}.")
-
-
-def link_files(files: Sequence[Path], folder: Path) -> Path:
-    """Make a folder with links to these files and nothing else; returns it."""
-    shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir(parents=True)
-    for path in files:
-        (folder / path.name).symlink_to(path.resolve())
-    return folder
-
-
-def run_and_wait(command: list[str]) -> int:
-    """Run a command with one thread and return its exit code; it ends if this process does."""
-    process = subprocess.Popen(command, env=os.environ | {"OMP_NUM_THREADS": "1"})
-    try:
-        return process.wait()
-    except KeyboardInterrupt:
-        process.wait()  # a terminal has interrupted it too
-        raise
-    finally:
-        process.terminate()
-        process.wait()
+        words = ["evaluate", policy, "--max-steps", str(MAX_STEPS)]
+    run_test([*words, *OPTIONS[method]], files, folder / method, domain, limit)
 
 
 def train(sweep: Sweep, policy: Path) -> Path:

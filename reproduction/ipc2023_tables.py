@@ -5,15 +5,14 @@ import io
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from statistics import fmean, median
+from statistics import median
 
 from regoal.records.results import PlanResult
-from regoal.records.run_record import read_results
 from regoal.reports.attributes import MISSING
 from regoal.reports.rendering import Cell, Table
-from regoal.system.files import natural_key
-from reproduction.cells import Records, note_commits, text_row
+from reproduction.cells import Records, note_commits, text_row, write_mean
 from reproduction.steadiness import measure
+from reproduction.timed_tests import read_domain
 
 OPTIONS: dict[str, tuple[str, ...]] = {
     "trained": ("--search",),
@@ -62,20 +61,6 @@ def read_all(folder: Path) -> Results:
     }
 
 
-def read_domain(folder: Path, domain: str) -> list[PlanResult]:
-    """Read the records of one method and domain, of all time limits.
-
-    A problem has one record: the one with a plan if there is one, else the one of the longest try.
-    """
-    best: dict[str, PlanResult] = {}
-    for path in sorted(folder.glob(f"{domain}.*.jsonl")):
-        for result in read_results(path):
-            known = best.setdefault(result.problem, result)
-            if not known.solved and (result.solved or result.seconds > known.seconds):
-                best[result.problem] = result
-    return sorted(best.values(), key=lambda result: natural_key(result.problem))
-
-
 @dataclass(frozen=True)
 class Score:
     """How one method did on some problems."""
@@ -122,11 +107,6 @@ LENGTHS: Mapping[str, Callable[[PlanResult], int | None]] = {
     "shortened": _length,
 }
 """The lengths of a plan: as it was executed, and without its useless steps."""
-
-
-def _write_mean(lengths: Sequence[int | None]) -> str:
-    """Write the mean of the lengths of solved problems."""
-    return f"{fmean(n or 0 for n in lengths):.1f}" if lengths else MISSING
 
 
 def coverage_table(results: Results) -> Table:
@@ -190,7 +170,7 @@ def quality_table(results: Results) -> Table:
         times = [MISSING if x.seconds is None else f"{x.seconds:.1f}" for x in scores]
         rows.append(text_row(f"{method}: quality", *cells, f"{sum(x.quality for x in scores):.1f}"))
         for what, length in LENGTHS.items():
-            means = [_write_mean([length(result) for result in x.solved]) for x in scores]
+            means = [write_mean([length(r) or 0 for r in x.solved]) for x in scores]
             rows.append(text_row(f"{method}: {what}", *means, MISSING))
         rows.append(text_row(f"{method}: seconds", *times, MISSING))
     return Table(

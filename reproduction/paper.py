@@ -35,6 +35,7 @@ from reproduction.cells import (
     read_arguments,
     text_row,
     to_csv,
+    write_mean,
 )
 
 CSV_NAME = "coverage.csv"
@@ -164,17 +165,13 @@ def _make_row(domain: str, goals: str, records: Sequence[Record]) -> tuple[Cell,
         ", ".join(str(record["seed"]) for record in records),
         chosen["seed"],
         *(len(x.lengths), _count_lowest(records), x.without_return),
-        _write_mean(x.lengths),
+        write_mean(x.lengths),
         f"{chosen['minutes']:.1f}",
         *_write_paper(paper_row(domain, goals)),
         len([r for r in lama if r.solved]) if lama else MISSING,
-        _write_mean([r.plan_length for r in lama if r.plan_length is not None]),
+        write_mean([r.plan_length for r in lama if r.plan_length is not None]),
         *_write_paper(paper_row(domain, "lama")),
     )
-
-
-def _write_mean(lengths: Sequence[int]) -> str:
-    return f"{fmean(lengths):.1f}" if lengths else MISSING
 
 
 def _write_paper(row: PaperRow | None) -> tuple[str, str]:
@@ -198,11 +195,11 @@ def _make_mean_rows(goals: str, rows: Rows) -> Iterator[tuple[Cell, ...]]:
     chosen = [measure(choose(group)) for group in groups]
     yield text_row(
         *(f"mean of {len(found)} rows", goals, "", ""),
-        _write_mean([len(x.lengths) for x in chosen]),
-        _write_mean([_count_lowest(group) for group in groups]),
-        _write_mean([x.without_return for x in chosen]),
-        *("", "", _write_mean([row.coverage for row in papers]), "", "", ""),
-        *(_write_mean([row.coverage for row in lamas]), ""),
+        write_mean([len(x.lengths) for x in chosen]),
+        write_mean([_count_lowest(group) for group in groups]),
+        write_mean([x.without_return for x in chosen]),
+        *("", "", write_mean([row.coverage for row in papers]), "", "", ""),
+        *(write_mean([row.coverage for row in lamas]), ""),
     )
 
 

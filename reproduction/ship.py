@@ -19,7 +19,7 @@ from regoal.records.run_record import POLICY, RESULTS, read_results
 from regoal.records.validation import Validation
 from reproduction.cells import RESULTS_FOLDER
 from reproduction.ipc2023 import SHIPPED
-from reproduction.ipc2023_tables import read_domain
+from reproduction.timed_tests import read_domain
 from reproduction.words import words
 
 TRACK = "-2023"

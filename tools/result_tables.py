@@ -1,8 +1,8 @@
 """Write the tables of results into README.md and the site: `python -m tools.result_tables`.
 
 README's are made from `results/coverage.csv` and `results/ipc2023.csv`, with the cells that these
-have. Those of docs/reference/results.md are what `reproduction.paper` and `reproduction.ipc2023`
-show of their records. A table whose file does not exist stays as it is.
+have. Those of docs/reference/results.md are what `reproduction.paper`, `reproduction.ipc2023` and
+`reproduction.plans` show of their records. A table whose file does not exist stays as it is.
 """
 
 import csv
@@ -15,7 +15,7 @@ from regoal.reports.paper import INSTANCES, LAMA, LIFTED
 from regoal.reports.rendering import to_markdown
 from regoal.reports.run_choice import display_name
 from regoal.sweeps.sweep_file import read_sweep
-from reproduction import paper
+from reproduction import paper, plans
 from reproduction.cells import REPRODUCTION, read_records
 from reproduction.ipc2023_tables import (
     COLUMNS,
@@ -122,6 +122,12 @@ def show_track_of_2023(results: Path) -> str:
     return "\n".join(map(to_markdown, tables))
 
 
+def show_plans(results: Path) -> str:
+    """Make the table of `reproduction.plans`; empty if there are no records."""
+    table = plans.make_table(results)
+    return to_markdown(table) if table.rows else ""
+
+
 def _make_from_csv(
     name: str, columns: Sequence[str], make: Callable[[Lines], str]
 ) -> Callable[[Path], str]:
@@ -144,6 +150,7 @@ PAGES: Mapping[str, Mapping[str, Callable[[Path], str]]] = {
     "docs/reference/results.md": {
         "paper.jsonl": show_paper,
         "ipc2023": show_track_of_2023,
+        "plans": show_plans,
     },
 }
 """For each page the files in `results/` of its tables, and the functions that make these."""

@@ -209,8 +209,8 @@ def test_what_it_has_started_ends_with_it(tmp_path):
     file = tmp_path / "pid"
     waiting = f"import os, time; open({str(file)!r}, 'w').write(str(os.getpid())); time.sleep(60)"
     code = (
-        "import sys; from regoal.cli import script; from reproduction import ipc2023;"
-        f"script(lambda: ipc2023.run_and_wait([sys.executable, '-c', {waiting!r}]))"
+        "import sys; from regoal.cli import script; from reproduction import timed_tests;"
+        f"script(lambda: timed_tests.run_and_wait([sys.executable, '-c', {waiting!r}]))"
     )
     root = Path(__file__).parents[2]
     with subprocess.Popen([sys.executable, "-c", code], cwd=root) as process:
