@@ -45,7 +45,7 @@ def test_a_decay_stays_at_its_end():
         {"average": 1.0},
         {"average": -0.5},
         {"hindsight": "none"},
-        {"gradient_norm": -1.0},
+        {"patience": -1},
     ],
 )
 def test_impossible_values_are_refused_by_name(wrong):

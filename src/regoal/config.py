@@ -126,9 +126,6 @@ class TrainConfig:
     average: float = 0.0
     """The policy is a moving average of the weights; this share of it stays in each optimisation
     step. 0 takes the last weights instead, as in the paper."""
-    gradient_norm: float = 0.0
-    """The largest norm of a gradient; larger ones are scaled down. 0 changes nothing, as in the
-    paper."""
     validate_every: int = 5
     """Episodes between two validations (not in the paper)."""
     validation_steps: int = 300
@@ -169,8 +166,7 @@ POSITIVE = (
     "replay_capacity", "trajectories", "horizon", "validate_every", "validation_steps",
 )  # fmt: skip
 NOT_NEGATIVE = (
-    "priority_exponent", "priority_weight", "gradient_norm", "patience", "policy_layers",
-    "validation_noise",
+    "priority_exponent", "priority_weight", "patience", "policy_layers", "validation_noise",
 )  # fmt: skip
 
 PAPER = TrainConfig()

@@ -180,13 +180,6 @@ def test_one_depth_counts_once(learner, sample):
     assert loss == pytest.approx((huber * weight).mean().item(), rel=1e-4)
 
 
-def test_gradients_are_scaled_down_to_the_norm(relations, policy, sample):
-    config = dataclasses.replace(CONFIG, gradient_norm=1e-3)
-    learner = Learner(policy(relations["blocks"]), Encoder(relations["blocks"]), config)
-    learner.update(sample, depth=2)
-    assert learner.online.weights.grad.norm().item() == pytest.approx(1e-3, rel=1e-2)
-
-
 def test_the_target_network_follows_only_when_told(learner, sample):
     assert torch.equal(learner.target.weights, learner.online.weights)
     start = learner.target.weights.clone()

@@ -139,8 +139,6 @@ class Learner:
         weights = self.online.weights
         assert weights.grad is not None
         weights.grad, loss, all_errors = self.workers.sum(weights.grad, loss, all_errors)
-        if self.config.gradient_norm:
-            torch.nn.utils.clip_grad_norm_(self.online.parameters(), self.config.gradient_norm)
         self.optimizer.step()
         if self.config.average:
             self._average(self.config.average)
