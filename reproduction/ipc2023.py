@@ -31,6 +31,7 @@ from reproduction.ipc2023_tables import (
     coverage_table,
     quality_table,
     read_all,
+    read_limits,
     to_csv,
     training_table,
 )
@@ -74,7 +75,7 @@ def main() -> None:
                 print(f"regoal: error: {error}", flush=True)
                 failures.append(error)
     results = read_all(folder)
-    write_text_atomically(folder.with_suffix(".csv"), to_csv(results))
+    write_text_atomically(folder.with_suffix(".csv"), to_csv(results, read_limits(folder)))
     print(to_markdown(coverage_table(results)))
     print(to_markdown(quality_table(results)))
     print(to_markdown(training_table(read_records(folder.with_suffix(".jsonl")))), end="")

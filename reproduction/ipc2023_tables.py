@@ -12,7 +12,7 @@ from regoal.reports.attributes import MISSING
 from regoal.reports.rendering import Cell, Table
 from reproduction.cells import Records, note_commits, text_row, write_mean
 from reproduction.steadiness import measure
-from reproduction.timed_tests import read_domain
+from reproduction.timed_tests import find_limit, read_domain
 
 OPTIONS: dict[str, tuple[str, ...]] = {
     "trained": ("--search",),
@@ -45,11 +45,13 @@ GIVEN: Mapping[str, Mapping[str, int]] = {
 """How many test problems the public files have."""
 COLUMNS = (
     "domain", "method", "part", "given", "tested", "solved", "solved_greedily",
-    "solved_without_return", "quality", "actions", "median_seconds",
+    "solved_without_return", "quality", "actions", "median_seconds", "time_limit",
 )  # fmt: skip
 
 Results = Mapping[tuple[str, str], Sequence[PlanResult]]
 """Records of problems by (method, domain)."""
+Limits = Mapping[tuple[str, str], str]
+"""The time that a problem had, by (method, domain)."""
 
 
 def read_all(folder: Path) -> Results:
@@ -59,6 +61,11 @@ def read_all(folder: Path) -> Results:
         for method in METHODS
         for domain in DOMAINS
     }
+
+
+def read_limits(folder: Path) -> Limits:
+    """Find the time that problems had, by method and domain."""
+    return {(m, d): find_limit(folder / m, d) for m in METHODS for d in DOMAINS}
 
 
 @dataclass(frozen=True)
@@ -211,7 +218,7 @@ def training_table(records: Records) -> Table:
     )
 
 
-def to_csv(results: Results) -> str:
+def to_csv(results: Results, limits: Limits) -> str:
     """Write a row for each domain, method and part, and sums of methods over all domains."""
     stream = io.StringIO()
     writer = csv.writer(stream, lineterminator="\n")
@@ -220,10 +227,10 @@ def to_csv(results: Results) -> str:
         for method in METHODS:
             for part in PARTS if results[method, domain] else ():
                 found = score(results, method, domain, part)
-                writer.writerow([domain, method, part, *_numbers([found])])
+                writer.writerow([domain, method, part, *_numbers([found]), limits[method, domain]])
     for method in METHODS:
         found_all = [score(results, method, domain) for domain in DOMAINS]
-        writer.writerow(["sum", method, "", *_numbers(found_all)])
+        writer.writerow(["sum", method, "", *_numbers(found_all), ""])
     return stream.getvalue()
 
 

@@ -19,6 +19,7 @@ from regoal.sweeps.commands import option_words
 from regoal.sweeps.options import Value
 from regoal.sweeps.run_sweep import PROGRAM
 from regoal.system.files import natural_key
+from regoal.system.units import seconds
 
 LIMITS: Mapping[str, Value] = {"memory_limit": "8G"}
 
@@ -35,6 +36,20 @@ def read_domain(folder: Path, domain: str) -> list[PlanResult]:
             if not known.solved and (result.solved or result.seconds > known.seconds):
                 best[result.problem] = result
     return sorted(best.values(), key=lambda result: natural_key(result.problem))
+
+
+def find_limit(folder: Path, domain: str) -> str:
+    """Find the longest time limit with which all has been tried that shorter ones have left.
+
+    It is empty if there is none.
+    """
+    late = {r.problem for r in read_domain(folder, domain) if r.outcome is Outcome.TIME_LIMIT}
+    tried = {
+        path.suffixes[-2].removeprefix("."): {r.problem for r in read_results(path)}
+        for path in folder.glob(f"{domain}.*.jsonl")
+    }
+    complete = [limit for limit, names in tried.items() if late <= names]
+    return max(complete, key=seconds, default="")
 
 
 def find_left(folder: Path, domain: str, limit: str, problems: Path) -> list[Path]:

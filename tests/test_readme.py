@@ -93,14 +93,14 @@ def filled(tmp_path):
     (tmp_path / "coverage.csv").write_text("\n".join(lines))
     lines = [
         ",".join(ipc2023_tables.COLUMNS),
-        "blocksworld,trained,easy,30,30,29,20,29,9.0,400,1.0",
-        "blocksworld,trained,hard,15,15,5,4,5,9.0,400,1.0",
-        "blocksworld,lama,easy,30,30,28,0,28,9.0,400,1.0",
-        "blocksworld,lama,hard,15,9,7,0,7,9.0,400,1.0",
-        "ferry,trained,easy,30,30,7,0,7,9.0,400,1.0",  # and not yet on the hard ones
-        "ferry,lama,hard,15,15,7,0,7,9.0,400,1.0",
-        "transport,shipped,easy,30,30,0,0,0,0.0,0,",
-        "sum,trained,,45,45,34,24,34,9.0,400,1.0",
+        "blocksworld,trained,easy,30,30,29,20,29,9.0,400,1.0,2m",
+        "blocksworld,trained,hard,15,15,5,4,5,9.0,400,1.0,2m",
+        "blocksworld,lama,easy,30,30,28,0,28,9.0,400,1.0,2m",
+        "blocksworld,lama,hard,15,9,7,0,7,9.0,400,1.0,2m",
+        "ferry,trained,easy,30,30,7,0,7,9.0,400,1.0,2m",  # and not yet on the hard ones
+        "ferry,lama,hard,15,15,7,0,7,9.0,400,1.0,2m",
+        "transport,shipped,easy,30,30,0,0,0,0.0,0,,2m",
+        "sum,trained,,45,45,34,24,34,9.0,400,1.0,",
     ]
     (tmp_path / "ipc2023.csv").write_text("\n".join(lines))
     return result_tables.with_tables(readme(), "README.md", tmp_path), tmp_path
@@ -113,8 +113,8 @@ def test_its_tables_have_the_cells_that_there_are(filled):
         "| Blocks | 2-14 blocks; 20-50 blocks | 99 | 97 | 98 | 100 | 100 |\n",
     ]
     assert tables[1][2:] == [  # 85 and 71 of 90 are the best published
-        "| Blocksworld | 34 of 45 | 24 of 45 | - | 94 |\n",
-        "| Transport | - | - | 0 of 30 | 79 |\n",
+        "| Blocksworld | 34 of 45 | 24 of 45 | - | 2m | 94 |\n",
+        "| Transport | - | - | 0 of 30 | 2m | 79 |\n",
     ]
     assert "LAMA is its first search" not in text  # as no domain is tested with it
     assert '"Shipped" policies' in text

@@ -16,7 +16,7 @@ from regoal.errors import UsageError
 from regoal.records.results import Outcome, PlanResult
 from regoal.records.run_record import read_results
 from regoal.sweeps.sweep_file import read_sweep
-from reproduction import cells, ipc2023, ipc2023_tables
+from reproduction import cells, ipc2023, ipc2023_tables, timed_tests
 
 FILE = """
 out = {out!r}
@@ -159,9 +159,9 @@ def test_scores(call):
         ["lama: shortened", "2.5", "-"],
         ["lama: seconds", "1.0", "-"],
     ]
-    rows = ipc2023_tables.to_csv(results).splitlines()
-    assert rows[1] == "lamps,trained,easy,2,2,2,1,1,1.50,50,5.00"
-    assert rows[-3] == "sum,trained,,4,3,2,1,1,1.50,50,5.00"
+    rows = ipc2023_tables.to_csv(results, dict.fromkeys(results, "2m")).splitlines()
+    assert rows[1] == "lamps,trained,easy,2,2,2,1,1,1.50,50,5.00,2m"
+    assert rows[-3] == "sum,trained,,4,3,2,1,1,1.50,50,5.00,"
 
 
 def test_the_table_of_trainings(call):
@@ -187,12 +187,14 @@ def test_only_what_ran_out_of_time_is_tried_with_a_longer_limit(call, tmp_path, 
     records = [late, ended, *kept[2:]]
     short.write_text("".join(json.dumps(r.to_json()) + "\n" for r in records))
     capfd.readouterr()
+    assert timed_tests.find_limit(short.parent, "lamps") == "2m"
     call("trained", "--time-limits", "3m")
     said = capfd.readouterr().out
     assert "trained lamps: 1 problems left, 3m each" in said
     assert "| trained | 1+1+1 | 3 | 75.0 |" in said
     long = read_results(short.with_name("lamps.3m.jsonl"))
     assert [result.problem for result in long] == [late.problem]
+    assert timed_tests.find_limit(short.parent, "lamps") == "3m"
     call("trained", "--time-limits", "3m")
     assert "trained lamps: 0 problems left, 3m each" in capfd.readouterr().out
 
