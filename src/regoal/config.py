@@ -72,6 +72,9 @@ class TrainConfig:
     achieved_goals: bool = False
     """Let the network see which goal literals are true in the state, and what mentions all objects
     of those that are not. The paper does not (docs: Deviations)."""
+    relaxed_plans: bool = False
+    """Let the network see which actions begin a relaxed plan, and towards what. It shows what is
+    farther away than the layers reach (not in the paper; docs: Deviations)."""
     policy_layers: int = 0
     """Layers when the policy is executed, in validation and in tests. 0 takes as many as --layers.
     More layers than in training let information reach farther."""
@@ -114,6 +117,9 @@ class TrainConfig:
     """Take steps into dead ends back during exploration and learn that they are worse than others,
     and learn from trajectories that meet one. The paper does not, and says that learning fails for
     lack of such data ("Failures")."""
+    learn_others: bool = False
+    """Learn from one other action, too, in each state of a relabelled trajectory, as the successors
+    are known. The paper learns from the actions taken alone (docs: Deviations)."""
     bound_targets: bool = False
     """Keep targets within known bounds: no better than the steps that are certainly needed, no
     worse than the way to the goal that was found (not in the paper; docs: Deviations)."""

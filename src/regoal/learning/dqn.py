@@ -14,6 +14,7 @@ from regoal.learning.hindsight import (
     dead_ends,
     have_dead_ends,
     hindsight_goals,
+    other_transitions,
     relabel,
 )
 from regoal.learning.learner import Learner
@@ -78,6 +79,8 @@ def _episode(
     ways = dead_ends(trajectories, tests) if config.learn_dead_ends else []
     for lesson in [*parts, *ways]:
         replay.extend(lesson.transitions())
+    for part in parts if config.learn_others else ():
+        replay.extend(other_transitions(part, streams.others, tests if is_dead else None))
     for trajectory in trajectories:
         replay.extend(trajectory.mistaken_transitions())
     explored = time.perf_counter()

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from regoal.learning.trajectory import Trajectory
+from regoal.learning.trajectory import MISTAKE, Trajectory, Transition
 from regoal.planning.dead_ends import DeadEnds, DeadEndsOfTasks, first_dead_end
 from regoal.planning.goals import Goal
 from regoal.planning.lifting.goal_lifter import GoalLifter
@@ -89,6 +89,27 @@ def relabel(trajectory: Trajectory, hindsight_goal: HindsightGoal) -> Iterator[T
         if goal is not None and start < end:
             yield trajectory.part(start, end, goal)
         end = min(start, end - 1)
+
+
+def other_transitions(
+    part: Trajectory, rng: np.random.Generator, tests: DeadEndsOfTasks | None
+) -> Iterator[Transition]:
+    """Take one other action in each state of a part, drawn with equal odds, under its goal.
+
+    A part leads straight to its goal, so its own steps do not tell what is wrong. With `tests`, a
+    step is a mistake if it is proven to lead into a dead end.
+    """
+    for state, action in zip(part.states, part.actions, strict=False):
+        applicable = state.task.applicable_actions(state)
+        if len(applicable) < 2:  # noqa: PLR2004
+            continue
+        other = int(rng.integers(len(applicable) - 1))
+        other += other >= action
+        after = state.task.successor(state, applicable[other])
+        remaining = int(after.satisfies(part.goal))
+        if tests is not None and not tests[state.task].reaches(after, part.goal):
+            remaining = MISTAKE
+        yield Transition(state, other, after, part.goal, remaining)
 
 
 def first_state(trajectory: Trajectory, goal: Goal, end: int) -> int:

@@ -20,11 +20,12 @@ class Streams:
     replay: np.random.Generator
     depth: np.random.Generator
     ties: np.random.Generator
+    others: np.random.Generator
 
     @classmethod
     def from_seed(cls, seed: int) -> "Streams":
         """All streams from one seed."""
-        return cls(*(np.random.default_rng(s) for s in np.random.SeedSequence(seed).spawn(6)))
+        return cls(*(np.random.default_rng(s) for s in np.random.SeedSequence(seed).spawn(7)))
 
     def state(self) -> StreamStates:
         """Return the position of each stream."""

@@ -4,8 +4,9 @@ The input of the network is S_s + S_A(s) + S_g over O + {o_a : a applicable} (pa
 Predictions"). It holds the state's atoms, one atom P_A(o_a, o_1, ..., o_n) for each applicable
 action, and the goal's atoms under predicates of their own. Nodes are the task's objects, and after
 them one for each action. If there are relations of achieved goals, goal literals that are true in
-the state are atoms of these instead, and what mentions all objects of one that is false is marked
-(not in the paper; docs/explanation/deviations.md).
+the state are atoms of these instead, and what mentions all objects of one that is false is marked.
+If there are relations of relaxed plans, actions that begin one are marked (neither is in the paper;
+docs/explanation/deviations.md).
 
 A 0-ary atom has no argument that could get a message. It holds for every node, and so becomes
 one unary atom for each node. Types are unary relations. So is each constant of the domain, as
@@ -26,12 +27,15 @@ from regoal.networks.relations import (
     ACHIEVED_KINDS,
     AIM_KINDS,
     GOAL_KINDS,
+    HELPFUL_KIND,
     MATCH_KIND,
     MISSING_KINDS,
+    TOWARDS_KIND,
     Relation,
     index_of,
     parameter_order,
 )
+from regoal.networks.relaxed_plans import RelaxedPlansOfTasks
 from regoal.planning.actions import DUMMY_ACTION, GroundAction
 from regoal.planning.goals import Atom, Goal
 from regoal.planning.matching.schema import Matching
@@ -70,6 +74,7 @@ class Encoder:
         self._sees_achieved = not kinds.isdisjoint(
             (*ACHIEVED_KINDS.values(), *MISSING_KINDS.values())
         )
+        self._sees_plans = not kinds.isdisjoint((HELPFUL_KIND, TOWARDS_KIND))
         self._goal_kinds = MISSING_KINDS if self._sees_achieved else GOAL_KINDS
         """The kinds of goal literals that are false in the state."""
         self._fixed: dict[Task, tuple[EncodedAtoms, list[str]]] = {}
@@ -79,6 +84,7 @@ class Encoder:
         ] = defaultdict(dict)
         self._goals: dict[tuple[Task, Goal], EncodedAtoms] = {}
         self._literals: dict[tuple[Task, Goal], tuple[tuple[Atom, bool], ...]] = {}
+        self._plans = RelaxedPlansOfTasks()
         self._states: OrderedDict[State, EncodedState] = OrderedDict()
         self._remembered = 0
         self._remember = remember
@@ -99,12 +105,14 @@ class Encoder:
     def forget_states(self) -> None:
         """Forget all states and what belongs to their actions."""
         self._states.clear()
+        self._plans.forget_states()
         self._action_atoms.clear()
         self._remembered = 0
 
     def forget(self, task: Task) -> None:
         """Forget everything about a task, for instance when its execution has ended."""
         self._fixed.pop(task, None)
+        self._plans.forget(task)
         self._action_atoms.pop(task, None)
         for kind in [key for key in self._tables if key[0] is task]:
             del self._tables[kind]
@@ -124,7 +132,7 @@ class Encoder:
 
     def goal(self, goal: Goal, state: State) -> EncodedAtoms:
         """Encode the goal's literals, and what mentions them if the network sees this."""
-        if not self._sees_achieved:
+        if not (self._sees_achieved or self._sees_plans):
             return self._encode_literals(goal, state)
         encoded = self.state(state)
         atoms = self._find_goal_atoms(goal, state, state.fluent_atoms, encoded.actions)
@@ -201,13 +209,14 @@ class Encoder:
     def _find_goal_atoms(
         self, goal: Goal, state: State, atoms: Iterable[Atom], actions: Sequence[GroundAction]
     ) -> list[EncodedAtom | None]:
-        """Encode the goal's literals, and what mentions them if the network sees this.
+        """Encode the goal's literals, what mentions them, and what begins relaxed plans, if seen.
 
-        Only these atoms of the state and these actions can mention a literal.
+        Only these atoms of the state and these actions can mention a literal or begin a plan.
         """
         task = state.task
+        steps = self._find_steps(goal, state, actions) if self._sees_plans else []
         if not self._sees_achieved:
-            return self._find_plain_goal_atoms(goal, task)
+            return self._find_plain_goal_atoms(goal, task) + steps
         missing, found = [], []
         true, false = self._get_tables(task, ACHIEVED_KINDS), self._get_tables(task, MISSING_KINDS)
         for atom, positive in self._list_literals(goal, task):
@@ -216,7 +225,7 @@ class Encoder:
             else:
                 found.append(false[positive][atom])
                 missing.append((atom, positive))
-        return found + self._find_mentions(task, Mentions(missing), atoms, actions)
+        return found + self._find_mentions(task, Mentions(missing), atoms, actions) + steps
 
     def _find_plain_goal_atoms(self, goal: Goal, task: Task) -> list[EncodedAtom | None]:
         """Encode the goal's literals, equal in all states."""
@@ -241,6 +250,16 @@ class Encoder:
             for mention in missing.among(action.objects)
         }
         return [*found, *((r, (node,)) for r, node in aims if r is not None)]
+
+    def _find_steps(
+        self, goal: Goal, state: State, actions: Sequence[GroundAction]
+    ) -> list[EncodedAtom | None]:
+        """Encode which of these actions begin a relaxed plan for what a goal lacks."""
+        node = {action: i for i, action in enumerate(actions, start=len(state.task.objects))}
+        relations = (
+            (self._index.get(step.relation), step.action) for step in self._plans.begin(state, goal)
+        )
+        return [(r, (node[action],)) for r, action in relations if r is not None and action in node]
 
     def _list_literals(self, goal: Goal, task: Task) -> tuple[tuple[Atom, bool], ...]:
         """Return the goal's literals in order, and remember them."""

@@ -98,7 +98,7 @@ def load_policy(path: Path) -> Policy:
         raise UsageError(
             f"{path} sees achieved goals as only one earlier version of regoal did. Train it again."
         )
-    possible = relations_of(schema, achieved_goals=not has_goals)
+    possible = relations_of(schema, achieved_goals=not has_goals, relaxed_plans=True)
     sizes = 1 <= layers <= MOST_LAYERS and 0 <= most_objects <= MOST_OBJECTS
     in_order = tuple(r for r in possible if r in set(relations)) == relations
     if not (in_order and sizes):

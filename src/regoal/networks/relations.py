@@ -12,7 +12,7 @@ class Relation(NamedTuple):
     kind: str
     """`type`, `constant`, `state`, `action`, or that of a goal literal: `goal`, or `achieved` and
     `missing` if the network sees which are true; then also `aim` and `match`. What belongs to a
-    negative literal has `-not` after it."""
+    negative literal has `-not` after it. If it sees relaxed plans, also `helpful` and `towards`."""
     name: str
     arity: int
     """Arguments in the input. An action's own node counts; a 0-ary predicate has one argument."""
@@ -29,15 +29,22 @@ AIM_KINDS = {True: "aim", False: "aim-not"}
 MATCH_KIND = "match"
 """The kind of a state's atom, besides `state`, if it mentions all objects of a missing literal."""
 
+HELPFUL_KIND = "helpful"
+"""The kind of an action's node if the action is part of a relaxed plan, with the action's name."""
+TOWARDS_KIND = "towards"
+"""The kind of an action's node if the action leads towards one of this name."""
 
-def relations_of(schema: Schema, *, achieved_goals: bool = False) -> tuple[Relation, ...]:
+
+def relations_of(
+    schema: Schema, *, achieved_goals: bool = False, relaxed_plans: bool = False
+) -> tuple[Relation, ...]:
     """List every relation that an input of this domain may hold, in a fixed order (paper, S').
 
     With `achieved_goals`, goal literals that are true in the state have other relations than those
     that are false, and there are relations for what mentions all objects of a false one. In the
-    paper all have the same (docs/explanation/deviations.md). Symbols that no action and no axiom
-    mentions are left out: they cannot matter to a plan, and two files of one domain may differ in
-    them.
+    paper all have the same. With `relaxed_plans`, there are relations for actions that begin one
+    (docs/explanation/deviations.md). Symbols that no action and no axiom mentions are left out:
+    they cannot matter to a plan, and two files of one domain may differ in them.
     """
     types = [s for s in schema.used_symbols if s.kind == "type"]
     predicates = [s for s in schema.used_symbols if s.kind == "predicate"]
@@ -47,6 +54,11 @@ def relations_of(schema: Schema, *, achieved_goals: bool = False) -> tuple[Relat
         *(Relation("state", s.name, max(s.arity, 1)) for s in predicates),
         *(Relation("action", name, n + 1) for name, n in sorted(schema.action_arities.items())),
         *_relations_of_goals(predicates, achieved_goals),
+        *(
+            Relation(kind, name, 1)
+            for kind in ((HELPFUL_KIND, TOWARDS_KIND) if relaxed_plans else ())
+            for name in sorted(schema.action_arities)
+        ),
     )
 
 
@@ -88,7 +100,7 @@ def _find_matched_key(
     """Return kind and name of a relation in the matched domain; None if it is not there."""
     if relation.kind == "constant":
         return relation.kind, relation.name
-    if relation.kind == "action":
+    if relation.kind in ("action", HELPFUL_KIND, TOWARDS_KIND):
         return relation.kind, matching.actions[relation.name]
     theirs = symbols.get(("type" if relation.kind == "type" else "predicate", relation.name))
     if theirs is None:

@@ -128,7 +128,9 @@ def _device(settings: RunSettings) -> torch.device:
 def _prepare(settings: RunSettings, inputs: Inputs, tell: Tell, workers: Workers) -> Run:
     """The run at its beginning, or at its last checkpoint."""
     config, out = settings.config, settings.out
-    relations = relations_of(inputs.schema, achieved_goals=config.achieved_goals)
+    relations = relations_of(
+        inputs.schema, achieved_goals=config.achieved_goals, relaxed_plans=config.relaxed_plans
+    )
     most = max(len(task.objects) for task in inputs.tasks) if config.divide_sum else 0
     network = QNetwork(relations, config.embedding_size, seed=config.seed, most_objects=most)
     network.to(_device(settings))

@@ -19,7 +19,7 @@ from functools import cache
 from pathlib import Path
 
 SOURCE = Path(__file__).with_name("rgnn_kernel.c")
-SOURCES = sorted(SOURCE.parent.glob("rgnn_*.[ch]"))
+SOURCES = sorted(SOURCE.parent.glob("*.[ch]"))
 FLAGS = (
     "-O3", "-march=native", "-fno-math-errno", "-ffp-contract=fast", "-shared", "-fPIC", "-pthread",
 )  # fmt: skip
@@ -48,7 +48,7 @@ def load_kernel(double: bool, /) -> ctypes.CDLL | None:
             log.warning("running without the C kernel, several times slower: %s", _explain(error))
             return None
         kernel = portable
-    for name in ("room", "infer", "forward", "backward"):
+    for name in ("room", "infer", "forward", "backward", "begin"):
         getattr(kernel, f"regoal_{name}").restype = ctypes.c_int64
     return kernel
 

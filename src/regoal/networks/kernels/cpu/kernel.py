@@ -58,9 +58,14 @@ def available(layout: Layout, dtype: npt.DTypeLike) -> bool:
         dtype in (np.float32, np.float64)
         and layout.size % LANES == 0
         and max(2, *layout.arities, 2) * layout.size <= MAX_WIDTH
-        and os.environ.get("REGOAL_KERNEL") != "0"
+        and is_wanted()
         and load_kernel(dtype == np.float64) is not None
     )
+
+
+def is_wanted() -> bool:
+    """Tell whether the kernel is to be used, if there is one: not with REGOAL_KERNEL=0."""
+    return os.environ.get("REGOAL_KERNEL") != "0"
 
 
 class _Network(ctypes.Structure):

@@ -14,6 +14,7 @@
 #include "rgnn_forward.h"
 #include "rgnn_backward.h"
 #include "rgnn_threads.h"
+#include "relaxed_plans.h"
 
 typedef struct {        /* values of the forward pass that the backward pass needs */
     REAL *embeddings;   /* [L + 1, N, D] before each round, and after the last */
