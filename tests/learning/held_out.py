@@ -15,7 +15,9 @@ from regoal.records.results import Outcome
 def list_solved(training, held_out, config, *, capacity, max_steps):
     """Return how many held-out problems are solved after every fifth episode, until all are."""
     schema = schema_of(training[0].domain)
-    relations = relations_of(schema, achieved_goals=config.achieved_goals)
+    relations = relations_of(
+        schema, achieved_goals=config.achieved_goals, relaxed_plans=config.relaxed_plans
+    )
     network, encoder = QNetwork(relations, config.embedding_size, seed=1), Encoder(relations)
     learner = Learner(network, encoder, config)
     replay = Replay(capacity, exponent=0.6, weight=0.4)

@@ -13,6 +13,7 @@ from regoal.learning.hindsight import (
     have_dead_ends,
     hindsight_goals,
     into_dead_end,
+    other_transitions,
     propositional_goal,
     relabel,
     state_goal,
@@ -270,3 +271,43 @@ def test_random_walks_show_whether_problems_have_dead_ends(read_task, tasks):
     assert have_dead_ends(floors, DeadEndsOfTasks())
     assert have_dead_ends([*tasks["blocks"].values(), *floors], DeadEndsOfTasks())
     assert not have_dead_ends([*tasks["blocks"].values()], DeadEndsOfTasks())
+
+
+# Other actions
+
+
+def test_one_other_action_of_each_state_of_a_part(tasks):
+    task = tasks["blocks"]["tower"]
+    state, states, actions = task.initial_state, [task.initial_state], []
+    for _ in range(4):
+        actions.append(0)
+        state = task.successor(state, task.applicable_actions(state)[0])
+        states.append(state)
+    part = Trajectory(tuple(states), tuple(actions), task.goal)
+    drawn = set()
+    for seed in range(40):
+        found = list(other_transitions(part, np.random.default_rng(seed), None))
+        several = [s for s in states[:-1] if len(task.applicable_actions(s)) > 1]
+        assert [x.state for x in found] == several
+        for x in found:
+            assert x.action != 0
+            assert x.next_state == task.successor(
+                x.state, task.applicable_actions(x.state)[x.action]
+            )
+            assert x.remaining == int(x.next_state.satisfies(task.goal))
+            assert x.goal == task.goal
+        drawn |= {(x.state, x.action) for x in found}
+    assert drawn == {(s, i) for s in several for i in range(1, len(task.applicable_actions(s)))}
+
+
+def test_another_action_into_a_dead_end_is_a_mistake(read_task):
+    task = read_task(WAX, FLOOR)
+    tests = DeadEndsOfTasks()
+    state, found = task.initial_state, []
+    for i, action in enumerate(task.applicable_actions(state)):
+        part = Trajectory((state, task.successor(state, action)), (i,), task.goal)
+        for seed in range(20):
+            found += other_transitions(part, np.random.default_rng(seed), tests)
+    assert {x.mistaken for x in found} == {True, False}
+    assert all(x.mistaken == tests.prove(x.next_state) for x in found)
+    assert not any(x.mistaken for x in other_transitions(part, np.random.default_rng(0), None))
