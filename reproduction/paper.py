@@ -39,6 +39,7 @@ from reproduction.cells import (
 )
 
 CSV_NAME = "coverage.csv"
+TITLE = "The paper's rows, and Maze, with one preset"
 COLUMNS = (
     "domain", "hindsight", "seed", "chosen", "episodes", "minutes",
     "validated", "validated_with_noise", "validation_actions", "validation_problems",
@@ -103,7 +104,7 @@ def choose(records: Sequence[Record]) -> Record:
     return max(records, key=rate)
 
 
-def summarise(records: Records, sweep: Sweep) -> tuple[list[Table], str]:
+def summarise(records: Records, sweep: Sweep, title: str = TITLE) -> tuple[list[Table], str]:
     """Make the tables, and the CSV text with a line for each cell that has a record.
 
     A record of other settings than the sweep's counts as missing.
@@ -123,7 +124,8 @@ def summarise(records: Records, sweep: Sweep) -> tuple[list[Table], str]:
         if (domain, goals) in found
     }
     lines = [line for group in rows.values() for line in _make_csv_lines(group)]
-    return [_make_coverage_table(rows, missing), _make_misses_table(rows)], to_csv(COLUMNS, lines)
+    tables = [_make_coverage_table(title, rows, missing), _make_misses_table(rows)]
+    return tables, to_csv(COLUMNS, lines)
 
 
 HEADER = (
@@ -139,10 +141,12 @@ NOTES = (
 )
 
 
-def _make_coverage_table(rows: Rows, missing: Mapping[tuple[str, str], Sequence[int]]) -> Table:
+def _make_coverage_table(
+    title: str, rows: Rows, missing: Mapping[tuple[str, str], Sequence[int]]
+) -> Table:
     means = [row for goals in sort_methods(rows) for row in _make_mean_rows(goals, rows)]
     return Table(
-        title="The paper's rows, and Maze, with one preset",
+        title=title,
         header=HEADER,
         groups=(("", 8), ("Paper", 2), ("LAMA", 2), ("Paper's LAMA", 2)),
         rows=(*(_make_row(*key, group) for key, group in rows.items()), *means),

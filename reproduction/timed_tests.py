@@ -39,17 +39,18 @@ def read_domain(folder: Path, domain: str) -> list[PlanResult]:
 
 
 def find_limit(folder: Path, domain: str) -> str:
-    """Find the longest time limit with which all has been tried that shorter ones have left.
+    """Find the time that a problem had: the longest limit that has been tried on all that was left.
 
-    It is empty if there is none.
+    It is a range if a longer one has been tried on some of them, and empty if there are no records.
     """
     late = {r.problem for r in read_domain(folder, domain) if r.outcome is Outcome.TIME_LIMIT}
     tried = {
         path.suffixes[-2].removeprefix("."): {r.problem for r in read_results(path)}
         for path in folder.glob(f"{domain}.*.jsonl")
     }
-    complete = [limit for limit, names in tried.items() if late <= names]
-    return max(complete, key=seconds, default="")
+    limits = sorted(tried, key=seconds)
+    complete = [limit for limit in limits if late <= tried[limit]]
+    return " to ".join(dict.fromkeys([*complete[-1:], *limits[-1:]]))
 
 
 def find_left(folder: Path, domain: str, limit: str, problems: Path) -> list[Path]:

@@ -75,9 +75,6 @@ class TrainConfig:
     relaxed_plans: bool = False
     """Let the network see which actions begin a relaxed plan, and towards what. It shows what is
     farther away than the layers reach (not in the paper; docs: Deviations)."""
-    policy_layers: int = 0
-    """Layers when the policy is executed, in validation and in tests. 0 takes as many as --layers.
-    More layers than in training let information reach farther."""
     learning_rate: Decay = field(default_factory=lambda: Decay(start=1e-3, end=1e-6, episodes=300))
     """Adam's step size over the episodes."""
     settle: float = 1.0
@@ -126,9 +123,6 @@ class TrainConfig:
     advantage: float = 0.0
     """The share of an action's gap to the best action that is subtracted from its target (advantage
     learning; not in the paper; docs: Deviations)."""
-    divide_sum: bool = False
-    """Divide the readout's sum over objects by their number, or by that of the largest training
-    problem if that is greater (not in the paper; docs: Deviations)."""
     average: float = 0.0
     """The policy is a moving average of the weights; this share of it stays in each optimisation
     step. 0 takes the last weights instead, as in the paper."""
@@ -172,7 +166,7 @@ POSITIVE = (
     "replay_capacity", "trajectories", "horizon", "validate_every", "validation_steps",
 )  # fmt: skip
 NOT_NEGATIVE = (
-    "priority_exponent", "priority_weight", "patience", "policy_layers", "validation_noise",
+    "priority_exponent", "priority_weight", "patience", "validation_noise",
 )  # fmt: skip
 
 PAPER = TrainConfig()

@@ -102,11 +102,11 @@ def test_more_rows_than_a_block(monkeypatch):
     batch = random_batch(np.random.default_rng(5), (2, 1), 4)
     layout, weights = Layout((2, 1), 10), random_weights(Layout((2, 1), 10), 5).numpy()
     whole = inference.embed_plainly(weights, layout, batch, 3)
-    values = inference.read_q_values(weights, layout, batch, whole, 0)
+    values = inference.read_q_values(weights, layout, batch, whole)
     monkeypatch.setattr(inference, "BLOCK", 3)
     cut = inference.embed_plainly(weights, layout, batch, 3)
     np.testing.assert_allclose(cut, whole, rtol=1e-12, atol=1e-12)
-    again = inference.read_q_values(weights, layout, batch, whole, 0)
+    again = inference.read_q_values(weights, layout, batch, whole)
     np.testing.assert_allclose(again, values, rtol=1e-12, atol=1e-12)
 
 
@@ -125,11 +125,10 @@ def test_no_rounds_are_refused():
 
 def test_a_network_and_its_function(relations, policy, tasks):
     network = policy(relations["blocks"])
-    network.most_objects = 3
     function = network.to_function()
     again = QNetwork.from_function(function)
     assert torch.equal(again.weights, network.weights)
-    assert (again.relations, again.most_objects) == (network.relations, 3)
+    assert again.relations == network.relations
     task = tasks["blocks"]["three"]
     batch = Encoder(relations["blocks"]).batch([(task.initial_state, task.goal)] * 2)
     for one, other in zip(function.q_values(batch, 4), network.q_values(batch, 4), strict=True):

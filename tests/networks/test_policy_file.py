@@ -50,7 +50,7 @@ def domain_of(folder, text, name="domain.pddl"):
 
 def policy_of(folder, seed=0):
     schema = schema_of(domain_of(folder, LAMPS))
-    network = QNetwork(relations_of(schema), 4, seed=seed, most_objects=2)
+    network = QNetwork(relations_of(schema), 4, seed=seed)
     return Policy(
         network.to_function(), schema, 3, {"seed": seed, "share": 0.1, "hindsight": "lifted"}
     )
@@ -75,7 +75,6 @@ def test_what_is_read_is_what_was_written(tmp_path, saved):
     policy, read = policy_of(tmp_path / "pddl"), load_policy(saved)
     assert np.array_equal(read.network.weights, policy.network.weights)
     assert read.network.relations == policy.network.relations
-    assert read.network.most_objects == read.network.without_silent_relations().most_objects == 2
     assert (read.schema, read.layers, read.facts) == (policy.schema, policy.layers, policy.facts)
     domain = domain_of(tmp_path / "pddl", LAMPS)
     (tmp_path / "p.pddl").write_text(PROBLEM)
@@ -215,9 +214,6 @@ def header(path):
         {"layers": 0},
         {"layers": 10**9},
         {"layers": None},
-        {"most_objects": -1},
-        {"most_objects": 10**12},
-        {"most_objects": None},
         {"relations": []},
         {"relations": [["goal", "lit", 1], ["state", "lit", 1]]},
         {"relations": [["state", "lit", 10**9]]},

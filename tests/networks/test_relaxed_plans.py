@@ -1,11 +1,14 @@
 """What begins a relaxed plan: by hand, by definition, and as the network sees it."""
 
+from itertools import islice
+
 import pytest
 from hypothesis import HealthCheck, given, settings
 
 from networks.plain_relaxed_plans import find_steps
 from networks.test_encoder import rows_of
 from planning.strips_domains import domains, problems
+from regoal.domains.splits import DOMAINS, domain_pddl, instances
 from regoal.networks import relaxed_plans
 from regoal.networks.encoder import Encoder
 from regoal.networks.relations import relations_of
@@ -117,10 +120,10 @@ def test_tasks_that_are_too_large_or_not_plain_have_none(read_task, monkeypatch)
 
 
 def test_what_was_found_is_remembered_until_it_is_to_be_forgotten(read_task, monkeypatch):
-    monkeypatch.setattr(relaxed_plans, "MOST_REMEMBERED", 2)
     task, plans = read_task(VAN, row(5, 0, [(4, 1)])), RelaxedPlansOfTasks()
     found = plans.begin(task.initial_state, task.goal)
     assert plans.begin(task.initial_state, task.goal) is found
+    monkeypatch.setattr(relaxed_plans, "MOST_REMEMBERED", 2 * len(found))
     state = task.initial_state
     for _ in range(2):
         state = task.successor(state, task.applicable_actions(state)[-1])
@@ -128,8 +131,27 @@ def test_what_was_found_is_remembered_until_it_is_to_be_forgotten(read_task, mon
     again = plans.begin(task.initial_state, task.goal)
     assert again is not found
     assert again == found
-    plans.forget(task)
-    assert plans.begin(task.initial_state, task.goal) == found
+    for forget in (lambda: plans.forget(task), plans.forget_states):
+        forget()
+        once_more = plans.begin(task.initial_state, task.goal)
+        assert once_more is not again
+        assert once_more == again
+        again = once_more
+
+
+@pytest.mark.parametrize("name", [name for name in DOMAINS if not name.endswith("-l")])
+def test_the_kernel_and_numpy_agree_on_the_built_in_domains(read_task, walk, name):
+    instance = list(islice(instances(name, "train"), 12))[-1]
+    task = read_task(domain_pddl(name), instance.to_pddl())
+    plans = RelaxedPlans(task)
+    assert plans.actions > 0
+    for state in walk(task, 1, 8)[0]:
+        missing = [fact for fact in task.goal.literals() if state.holds(fact[0]) != fact[1]]
+        fast = plans.begin(state, missing)
+        kernel, plans._kernel = plans._kernel, None
+        assert sorted(map(str, plans.begin(state, missing))) == sorted(map(str, fast))
+        plans._kernel = kernel
+        assert fast or not missing or not task.applicable_actions(state)
 
 
 # As the network sees it

@@ -400,20 +400,16 @@ def test_one_round_by_hand():
     assert found[0].tolist() == pytest.approx(expected.tolist(), rel=1e-12)
 
 
-@pytest.mark.parametrize(("most_objects", "divisor"), [(0, 1), (2, 3), (3, 3), (8, 8)])
-def test_readout_is_of_the_action_and_the_sum_of_the_objects(
-    most_objects, divisor, tasks, encoders, policy
-):
+def test_readout_is_of_the_action_and_the_sum_of_the_objects(tasks, encoders, policy):
     encoder = encoders["blocks"]
     task = tasks["blocks"]["three"]
     network = policy(encoder.relations).double()
-    network.most_objects = most_objects
     batch = encoder.batch([(task.initial_state, task.goal)])
     (f,) = rgnn.embed_reference(network.weights.detach(), network.layout, batch, [2])
     parts = network.layout.parts(network.weights.detach())
     readout = MLP(*(parts[f"readout.{field}"] for field in MLP._fields))
     expected = [
-        rgnn.apply_mlp(readout, torch.cat((f[node], f[:3].sum(dim=0) / divisor))[None]).item()
+        rgnn.apply_mlp(readout, torch.cat((f[node], f[:3].sum(dim=0)))[None]).item()
         for node in (3, 4)
     ]
     (q,) = network.q_values(batch, 2)

@@ -199,6 +199,23 @@ def test_only_what_ran_out_of_time_is_tried_with_a_longer_limit(call, tmp_path, 
     assert "trained lamps: 0 problems left, 3m each" in capfd.readouterr().out
 
 
+def test_the_time_that_problems_had(tmp_path):
+    def write(limit, *results):
+        lines = [json.dumps(result.to_json()) + "\n" for result in results]
+        (tmp_path / f"ferry.{limit}.jsonl").write_text("".join(lines))
+
+    assert timed_tests.find_limit(tmp_path, "ferry") == ""
+    one, other = failed("hard-p1"), failed("hard-p2")
+    write("60s", PLAN, one, other)
+    assert timed_tests.find_limit(tmp_path, "ferry") == "60s"
+    write("30m", one)
+    assert timed_tests.find_limit(tmp_path, "ferry") == "60s to 30m"
+    write("30m", one, replace(PLAN, problem="hard-p2"))
+    assert timed_tests.find_limit(tmp_path, "ferry") == "30m"
+    write("2h", replace(PLAN, problem="hard-p1"))
+    assert timed_tests.find_limit(tmp_path, "ferry") == "2h"
+
+
 def test_published_figures_add_up_and_the_sweep_file_can_be_read():
     sums = {name: sum(n or 0 for n in row) for name, row in ipc2023_tables.PUBLISHED.items()}
     assert list(sums.values()) == [572, 560, 548, 557, 364, 228]

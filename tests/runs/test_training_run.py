@@ -134,13 +134,11 @@ def finished(files, tmp_path_factory):
 # What a run does and leaves
 
 
-def test_a_policy_says_its_rounds_and_what_its_sum_is_divided_by(files, tmp_path):
-    run(files, tmp_path / "run", config={"episodes": 2, "policy_layers": 5, "divide_sum": True})
-    policy = load_policy(tmp_path / "run" / "policy.safetensors")
-    assert (policy.layers, policy.network.most_objects) == (5, 4)
-    run(files, tmp_path / "plain", config={"episodes": 2})
-    plain = load_policy(tmp_path / "plain" / "policy.safetensors")
-    assert (plain.layers, plain.network.most_objects) == (3, 0)
+def test_a_policy_sees_relaxed_plans_if_it_is_told_to(files, tmp_path):
+    for name, seen in (("plans", True), ("plain", False)):
+        run(files, tmp_path / name, config={"episodes": 2, "relaxed_plans": seen})
+        policy = load_policy(tmp_path / name / "policy.safetensors")
+        assert any(r.kind == "helpful" for r in policy.network.relations) == seen
 
 
 def test_a_run_leaves_config_records_policy_and_checkpoint(files, tmp_path):

@@ -95,21 +95,6 @@ def test_a_policy_that_may_become_the_best_is_run_with_noise_too(problems):
     assert tried == [1, 2, 3, 4, 5, 6, 7, 8]
 
 
-@pytest.mark.parametrize(("policy_layers", "layers"), [(0, LAPTOP.layers), (70, 70)])
-def test_policies_are_executed_with_their_own_rounds(problems, monkeypatch, policy_layers, layers):
-    tasks, _ = problems(2, solvable={1, 2})
-    seen, execute = [], selection.execute
-
-    def noted(*arguments, layers, **options):
-        seen.append(layers)
-        return execute(*arguments, layers=layers, **options)
-
-    monkeypatch.setattr(selection, "execute", noted)
-    config = replace(LAPTOP, policy_layers=policy_layers)
-    validate(7, SimpleNamespace(relations=()), tasks, config, lambda: False)
-    assert set(seen) == {layers}
-
-
 def test_a_fault_that_another_worker_met_is_raised_here_too(problems):
     tasks, _ = problems(4, solvable={1, 2, 3, 4})
     fault = RegoalError("action a: its cost is missing.")

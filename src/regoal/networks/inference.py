@@ -93,17 +93,9 @@ def normalise(x: Floats) -> Floats:
     return found
 
 
-def read_q_values(
-    weights: Floats, layout: Layout, batch: Batch, x: Floats, most_objects: int
-) -> Floats:
-    """Compute Q-values [Q] of all actions from embeddings [N, D].
-
-    The sum over n objects is divided by max(n, most_objects), unless `most_objects` is 0.
-    """
+def read_q_values(weights: Floats, layout: Layout, batch: Batch, x: Floats) -> Floats:
+    """Compute Q-values [Q] of all actions from embeddings [N, D]."""
     sums = _sum_objects(batch, x)
-    if most_objects:
-        objects = np.bincount(batch.object_instance, minlength=len(sums))
-        sums /= np.maximum(objects, most_objects)[:, None].astype(sums.dtype)
     readout = layout.mlp(weights, "readout")
     found = np.empty(len(batch.action_nodes), x.dtype)
     for rows in _cut(len(found)):

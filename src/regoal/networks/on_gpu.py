@@ -30,6 +30,4 @@ class GpuFunction(QFunction):
 def move_to_gpu(function: QFunction) -> QFunction:
     """Return the same function on a GPU. Raises `UsageError` if PyTorch sees none."""
     device_called("cuda")
-    return GpuFunction(
-        function.relations, function.embedding_size, function.weights, function.most_objects
-    )
+    return GpuFunction(function.relations, function.embedding_size, function.weights)

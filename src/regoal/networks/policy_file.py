@@ -37,7 +37,6 @@ UNREADABLE = (UsageError, ArithmeticError, LookupError, TypeError, ValueError)
 """What reading a header that makes no sense raises."""
 MOST_LAYERS = 10_000
 MOST_ARGUMENTS = 1000
-MOST_OBJECTS = 2**31
 
 
 @dataclass(frozen=True)
@@ -68,7 +67,6 @@ def save_policy(path: Path, policy: Policy) -> None:
         "fingerprint": policy.schema.fingerprint(),
         "relations": [list(relation) for relation in network.relations],
         "embedding_size": network.layout.size,
-        "most_objects": network.most_objects,
         "layers": policy.layers,
         "training": policy.facts,
     }
@@ -86,7 +84,6 @@ def load_policy(path: Path) -> Policy:
     try:
         relations = tuple(Relation(str(k), str(n), int(a)) for k, n, a in facts["relations"])
         size = int(facts["embedding_size"])
-        most_objects = int(facts.get("most_objects", 0))  # older files do not have it
         training = dict(facts["training"])
     except UNREADABLE as error:
         raise _make_unreadable(path, error) from error
@@ -94,16 +91,15 @@ def load_policy(path: Path) -> Policy:
     has_goals, has_achieved = (
         not kinds.isdisjoint(of_sign.values()) for of_sign in (GOAL_KINDS, ACHIEVED_KINDS)
     )
-    if has_goals and has_achieved:
+    if (has_goals and has_achieved) or facts.get("most_objects"):
         raise UsageError(
-            f"{path} sees achieved goals as only one earlier version of regoal did. Train it again."
+            f"{path} has a network as only an earlier version of regoal did. Train it again."
         )
     possible = relations_of(schema, achieved_goals=not has_goals, relaxed_plans=True)
-    sizes = 1 <= layers <= MOST_LAYERS and 0 <= most_objects <= MOST_OBJECTS
     in_order = tuple(r for r in possible if r in set(relations)) == relations
-    if not (in_order and sizes):
+    if not (in_order and 1 <= layers <= MOST_LAYERS):
         raise _make_error(path, "its network does not fit its domain")
-    network = _build_network(path, relations, size, most_objects, tensors)
+    network = _build_network(path, relations, size, tensors)
     return Policy(network, schema, layers, training, short_digest(path))
 
 
@@ -169,7 +165,6 @@ def _build_network(
     path: Path,
     relations: Sequence[Relation],
     size: int,
-    most_objects: int,
     tensors: dict[str, Array],
 ) -> QFunction:
     """Build the network with these weights. Sizes are checked before anything is allocated."""
@@ -183,7 +178,7 @@ def _build_network(
     vector = np.concatenate([tensors[name].ravel() for name in shapes])
     if not np.isfinite(vector).all():
         raise _make_error(path, "some weights are not finite")
-    return QFunction(tuple(relations), size, vector, most_objects)
+    return QFunction(tuple(relations), size, vector)
 
 
 def _name_tensors(relations: Sequence[Relation], layout: Layout) -> dict[str, str]:

@@ -41,8 +41,6 @@ class QFunction:
     embedding_size: int
     weights: Floats
     """[layout.length]"""
-    most_objects: int = 0
-    """m, if the readout divides its sum over n objects by max(n, m); 0 leaves it undivided."""
 
     @cached_property
     def layout(self) -> Layout:
@@ -60,7 +58,7 @@ class QFunction:
         Raises `ValueError` if there are fewer than one, and `MemoryError`.
         """
         x = embed(self.weights, self.layout, batch, layers)
-        values = read_q_values(self.weights, self.layout, batch, x, self.most_objects)
+        values = read_q_values(self.weights, self.layout, batch, x)
         ends = list(accumulate(batch.action_counts))
         return np.split(values, ends[:-1])
 
@@ -75,4 +73,4 @@ class QFunction:
             part.ravel() for name, part in parts.items() if name.rpartition(".")[0] not in dropped
         ]
         relations = tuple(r for i, r in enumerate(self.relations) if i not in silent)
-        return QFunction(relations, self.embedding_size, np.concatenate(kept), self.most_objects)
+        return QFunction(relations, self.embedding_size, np.concatenate(kept))

@@ -2,16 +2,12 @@
 
 This is the network of training, in PyTorch. `QFunction` (q_function.py) runs it without PyTorch.
 
-A network may divide the sum by max(n, m), for a state of n objects and a fixed m. Up to m objects,
-this is the same function with other weights. Beyond m it is the mean, which does not grow with n.
-
 Shapes by letter: N nodes, Q actions, D embedding size, C depths.
 """
 
 import math
 from collections.abc import Sequence
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -29,34 +25,23 @@ INITIAL_SCALE = 0.1
 class QNetwork(nn.Module):
     """The relational network and its readout. Equal seeds give equal initial weights."""
 
-    def __init__(
-        self,
-        relations: Sequence[Relation],
-        embedding_size: int,
-        *,
-        seed: int,
-        most_objects: int = 0,
-    ) -> None:
+    def __init__(self, relations: Sequence[Relation], embedding_size: int, *, seed: int) -> None:
         super().__init__()
         self.relations = tuple(relations)
         self.layout = Layout(tuple(r.arity for r in self.relations), embedding_size)
         self.weights = nn.Parameter(draw_initial_weights(self.layout, seed))
-        self.most_objects = most_objects
-        """m in the module's description; 0 leaves the sum undivided, as in the paper."""
 
     @classmethod
     def from_function(cls, function: QFunction) -> "QNetwork":
         """Make the network of a Q-function, with a copy of its weights on the CPU."""
-        network = cls(
-            function.relations, function.embedding_size, seed=0, most_objects=function.most_objects
-        )
+        network = cls(function.relations, function.embedding_size, seed=0)
         network.weights = nn.Parameter(torch.tensor(function.weights), requires_grad=False)
         return network
 
     def to_function(self) -> QFunction:
         """Return the Q-function of a copy of the weights as they are now."""
         weights = self.weights.detach().cpu().numpy().copy()
-        return QFunction(self.relations, self.layout.size, weights, self.most_objects)
+        return QFunction(self.relations, self.layout.size, weights)
 
     @property
     def on_cpu(self) -> bool:
@@ -74,22 +59,12 @@ class QNetwork(nn.Module):
             pairs = gpu_kernel.read(self.weights, self.layout, batch, depths)
         else:
             pairs = _pair_with_sums(embed(self.weights, self.layout, batch, depths), batch)
-        if self.most_objects:
-            pairs = self._divide_sums(pairs, batch)
         return self._read_out(pairs.flatten(0, 1)).view(pairs.shape[:2])
 
     def q_values(self, batch: Batch, layers: int) -> list[Tensor]:
         """Compute Q-values [actions] of each instance, on the CPU, without gradients."""
         with torch.inference_mode():
             return list(self(batch, [layers])[0].cpu().split(batch.action_counts))
-
-    def _divide_sums(self, pairs: Tensor, batch: Batch) -> Tensor:
-        """Divide the sums in pairs [C, Q, 2D] by max(n, m)."""
-        objects = np.bincount(batch.object_instance, minlength=len(batch.action_counts))
-        shared = np.maximum(objects, self.most_objects)[batch.action_instance]
-        shares = torch.from_numpy(shared).to(pairs).reciprocal()
-        of_action, sums = pairs.tensor_split(2, dim=-1)
-        return torch.cat((of_action, sums * shares[:, None]), dim=-1)
 
     def _read_out(self, pairs: Tensor) -> Tensor:
         """Compute Q-values [Q] from pairs [Q, 2D] of an action's embedding and the objects' sum."""

@@ -32,17 +32,22 @@ from regoal.planning.datalog.grounding import Fact
 from regoal.planning.fact_codes import FactCodes
 from regoal.planning.goals import Goal
 from regoal.planning.pddl.conjunctions import literals
-from regoal.planning.static_joins import Longs, list_bindings, list_objects, list_static, spread
+from regoal.planning.static_joins import (
+    FixedLiterals,
+    Longs,
+    list_bindings,
+    list_objects,
+    spread,
+)
 from regoal.planning.strips import is_plain
 from regoal.planning.task import State, Task
 
-MOST_ACTIONS = 200_000
-"""The most ground actions of one name; a task with more has no helpful actions."""
+MOST_ACTIONS = 2_000_000
+"""The most ground actions of a task, some 150 bytes each; one with more has no helpful actions."""
 MOST_NAMES = 60
 """The most names of actions, each of which is one bit of a number."""
-
-MOST_REMEMBERED = 20_000
-"""States and goals of which it is remembered what begins a relaxed plan."""
+MOST_REMEMBERED = 1_000_000
+"""The most steps that are remembered, some 70 bytes each."""
 
 Ints = npt.NDArray[np.int32]
 
@@ -83,14 +88,14 @@ class RelaxedPlans:
         self._schemas, self._objects = domain.actions, task.objects
         numbers = task.object_index
         self._codes = FactCodes(domain, numbers, {atom.predicate for atom in task.goal.negative})
-        static = list_static(domain, task.static_atoms, numbers)
+        atoms = (*task.static_atoms, *task.initial_state.fluent_atoms)
+        fixed = FixedLiterals(domain, task.types_of, numbers, atoms)
         self._kept = [a for a in task.static_atoms if a.predicate in domain.changing]
-        self._bindings, needs, makes = [], [], []
+        self._bindings, needs, makes, left = [], [], [], MOST_ACTIONS
         for schema in self._schemas:
-            domains = [
-                list_objects(task.types_of, variable.types) for variable in schema.parameters
-            ]
-            rows = list_bindings(schema, domains, static, numbers, MOST_ACTIONS)
+            domains = [list_objects(task.types_of, v.types) for v in schema.parameters]
+            rows = list_bindings(schema, domains, fixed.of(schema), numbers, left)
+            left -= len(rows)
             effects = [x for effect in schema.effects for x in effect.literals]
             self._bindings.append(rows)
             needs.append(self._codes.of_literals(schema, literals(schema.precondition), rows))
@@ -187,6 +192,7 @@ class RelaxedPlansOfTasks:
     def __init__(self) -> None:
         self._plans: dict[Task, RelaxedPlans] = {}
         self._steps: OrderedDict[tuple[State, Goal], list[Step]] = OrderedDict()
+        self._remembered = 0
 
     def begin(self, state: State, goal: Goal) -> list[Step]:
         """Return the actions that begin a relaxed plan for what a goal lacks in a state."""
@@ -197,21 +203,22 @@ class RelaxedPlansOfTasks:
         if state.task not in self._plans:
             self._plans[state.task] = RelaxedPlans(state.task)
         missing = [fact for fact in goal.literals() if state.holds(fact[0]) != fact[1]]
-        steps = self._plans[state.task].begin(state, missing)
-        self._steps[state, goal] = steps
-        if len(self._steps) > MOST_REMEMBERED:
-            self._steps.popitem(last=False)
+        steps = self._steps[state, goal] = self._plans[state.task].begin(state, missing)
+        self._remembered += len(steps) + 1
+        while self._remembered > MOST_REMEMBERED:
+            self._remembered -= len(self._steps.popitem(last=False)[1]) + 1
         return steps
 
     def forget_states(self) -> None:
         """Forget all states."""
         self._steps.clear()
+        self._remembered = 0
 
     def forget(self, task: Task) -> None:
         """Forget everything about a task."""
         self._plans.pop(task, None)
         for key in [key for key in self._steps if key[0].task is task]:
-            del self._steps[key]
+            self._remembered -= len(self._steps.pop(key)) + 1
 
 
 class _Lists(NamedTuple):

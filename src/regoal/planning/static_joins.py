@@ -1,6 +1,6 @@
-"""Ground actions as tables of numbers, by joins of what never changes.
+"""Ground actions as tables of numbers, by joins of the preconditions that never become true.
 
-An action is listed if its static preconditions hold. So the table has every action that is ever
+An action is listed if these preconditions hold at first. So the table has every action that is ever
 applicable, and may have more. Made for domains whose preconditions are plain conjunctions.
 """
 
@@ -15,25 +15,24 @@ from regoal.planning.pddl.conjunctions import literals
 from regoal.planning.pddl.model import Literal, PddlAction, PddlDomain
 
 Longs = npt.NDArray[np.int64]
-Tables = Mapping[str, Longs]
-"""By static predicate, the objects of its atoms: [atoms, arity]."""
+Tables = Mapping[Literal, Longs]
+"""By literal of a precondition, the objects of its predicate's atoms: [atoms, arity]."""
 
 
 def list_bindings(
     action: PddlAction,
     domains: Sequence[Longs],
-    static: Tables,
+    fixed: Tables,
     numbers: Mapping[str, int],
     most: int,
 ) -> Longs:
     """List the objects of an action's parameters in all ground actions: [actions, parameters].
 
-    `domains` has the objects that each parameter may be, by number. A predicate that is not in
-    `static` can change and is left out. Raises `UsageError` if there are more than `most`.
+    `domains` has the objects that each parameter may be, by number, and `fixed` the preconditions
+    that hold at first or never. Raises `UsageError` if there are more than `most`.
     """
     places = {variable.name: i for i, variable in enumerate(action.parameters)}
-    conditions = [x for x in literals(action.precondition) if x.predicate in static]
-    joined = [x for x in conditions if x.positive]
+    joined = [x for x in fixed if x.positive]
     bound: list[int] = []
     rows = np.zeros((1, 0), np.int64)
     while joined or len(bound) < len(places):
@@ -41,13 +40,13 @@ def list_bindings(
             # A literal that shares a parameter with the rows leaves fewer of them.
             literal = min(joined, key=lambda x: {places.get(t) for t in x.terms}.isdisjoint(bound))
             joined.remove(literal)
-            own, table = _read_table(literal, places, numbers, domains, static[literal.predicate])
+            own, table = _read_table(literal, places, numbers, domains, fixed[literal])
         else:
             own = [next(i for i in places.values() if i not in bound)]
             table = domains[own[0]][:, None]
         rows, bound = _join(rows, bound, table, own, most, action.name)
     rows = rows[:, np.argsort(bound)]
-    return rows[_allow(action, rows, places, numbers, static)]
+    return rows[_allow(action, rows, places, numbers, fixed)]
 
 
 def _read_table(
@@ -115,16 +114,16 @@ def _allow(
     rows: Longs,
     places: Mapping[str, int],
     numbers: Mapping[str, int],
-    static: Tables,
+    fixed: Tables,
 ) -> npt.NDArray[np.bool_]:
-    """Tell for each row whether equalities and negative static preconditions hold."""
+    """Tell for each row whether equalities and fixed negative preconditions hold."""
     allowed = np.ones(len(rows), bool)
     for literal in literals(action.precondition):
         columns = bind(literal.terms, rows, places, numbers)
         if literal.predicate == "=":
             allowed &= (columns[:, 0] == columns[:, 1]) == literal.positive
-        elif literal.predicate in static and not literal.positive:
-            of_rows, of_atoms = _number_rows(columns, static[literal.predicate])
+        elif literal in fixed and not literal.positive:
+            of_rows, of_atoms = _number_rows(columns, fixed[literal])
             allowed &= ~np.isin(of_rows, of_atoms)
     return allowed
 
@@ -137,20 +136,67 @@ def bind(
     return np.stack(columns, axis=1) if columns else np.zeros((len(rows), 0), np.int64)
 
 
-def list_static(
-    domain: PddlDomain, static_atoms: Iterable[Atom], numbers: Mapping[str, int]
-) -> dict[str, Longs]:
-    """Return the atoms of each predicate that cannot change: [atoms, arity] objects, by number."""
-    rows: dict[str, list[list[int]]] = {
-        name: [] for name in domain.symbols.predicates if name not in domain.changing
-    }
-    for predicate, objects in static_atoms:
-        if predicate in rows:
+class FixedLiterals:
+    """Finds the preconditions of a task that hold at first or never."""
+
+    def __init__(
+        self,
+        domain: PddlDomain,
+        types_of: Mapping[str, Sequence[str]],
+        numbers: Mapping[str, int],
+        atoms: Iterable[Atom],
+    ) -> None:
+        """`atoms` are all that are true at first; `types_of` has the types of each object."""
+        self._changing, self._types_of, self._numbers = domain.changing, types_of, numbers
+        arity = {name: len(types) for name, types in domain.symbols.predicates.items()}
+        rows: dict[str, list[list[int]]] = {name: [] for name in arity}
+        for predicate, objects in atoms:
             rows[predicate].append([numbers[name] for name in objects])
-    return {
-        name: np.array(found, np.int64).reshape(len(found), len(domain.symbols.predicates[name]))
-        for name, found in rows.items()
-    }
+        self._tables = {
+            name: np.array(found, np.int64).reshape(
+                len(found), len(domain.symbols.predicates[name])
+            )
+            for name, found in rows.items()
+        }
+        self._added = [
+            (x.predicate, self._list_objects(action, x))
+            for action in domain.actions
+            for effect in action.effects
+            for x in effect.literals
+            if x.positive
+        ]
+        """The predicates of what actions add, and the objects that it can have in each place."""
+
+    def of(self, action: PddlAction) -> dict[Literal, Longs]:
+        """Return the fixed preconditions of an action, with the atoms that are true at first."""
+        found = dict.fromkeys(literals(action.precondition))
+        return {
+            x: self._tables[x.predicate]
+            for x in found
+            if x.predicate in self._tables
+            and (
+                x.predicate not in self._changing or (x.positive and not self._is_added(action, x))
+            )
+        }
+
+    def _is_added(self, action: PddlAction, literal: Literal) -> bool:
+        """Tell whether some action may add an atom of a precondition, by the types of objects."""
+        own = self._list_objects(action, literal)
+        return any(
+            predicate == literal.predicate
+            and all(np.isin(a, b).any() for a, b in zip(own, added, strict=True))
+            for predicate, added in self._added
+        )
+
+    def _list_objects(self, action: PddlAction, literal: Literal) -> list[Longs]:
+        """Return the objects that a literal of an action can have in each place, by number."""
+        types = {variable.name: variable.types for variable in action.parameters}
+        return [
+            list_objects(self._types_of, types[term])
+            if term in types
+            else np.array([self._numbers[term]])
+            for term in literal.terms
+        ]
 
 
 def list_objects(types_of: Mapping[str, Sequence[str]], types: Sequence[str]) -> Longs:

@@ -24,7 +24,7 @@ from regoal.runs.advice import advice
 from regoal.runs.description import policy_facts
 from regoal.runs.news import Ending, Progress, RunSummary, Tell
 from regoal.runs.settings import RunSettings
-from regoal.runs.validation import Standing, calm, policy_rounds, validate
+from regoal.runs.validation import Standing, calm, validate
 from regoal.system.signals import Interrupt
 
 
@@ -201,9 +201,7 @@ class Run:
         assert self.best_weights is not None
         network = replace(self.network.to_function(), weights=self.best_weights.numpy())
         network = network.without_silent_relations()
-        policy = Policy(
-            network, self.schema, policy_rounds(self.config), policy_facts(self.settings, best)
-        )
+        policy = Policy(network, self.schema, self.config.layers, policy_facts(self.settings, best))
         (self.out / KEPT).mkdir(exist_ok=True)
         save_policy(self.out / KEPT / kept_name(best.episode), policy)
         save_policy(self.out / POLICY, policy)

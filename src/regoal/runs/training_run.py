@@ -131,8 +131,7 @@ def _prepare(settings: RunSettings, inputs: Inputs, tell: Tell, workers: Workers
     relations = relations_of(
         inputs.schema, achieved_goals=config.achieved_goals, relaxed_plans=config.relaxed_plans
     )
-    most = max(len(task.objects) for task in inputs.tasks) if config.divide_sum else 0
-    network = QNetwork(relations, config.embedding_size, seed=config.seed, most_objects=most)
+    network = QNetwork(relations, config.embedding_size, seed=config.seed)
     network.to(_device(settings))
     training = Training(
         inputs.tasks,

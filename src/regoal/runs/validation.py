@@ -87,7 +87,7 @@ class _Solver:
             execute,
             network,
             Encoder(network.relations, remember=2_000_000),
-            layers=policy_rounds(config),
+            layers=config.layers,
             max_steps=config.validation_steps,
         )
         self._processes = most_processes(network) if workers.count == 1 else 1
@@ -132,11 +132,6 @@ def calm(config: TrainConfig, complete: int) -> float:
     [1.0, 0.5, 0.25, 0.05]
     """
     return max(config.settle**complete, CALMEST)
-
-
-def policy_rounds(config: TrainConfig) -> int:
-    """Layers of the network that the policy is executed with."""
-    return config.policy_layers or config.layers
 
 
 @dataclass

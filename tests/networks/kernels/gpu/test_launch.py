@@ -105,17 +105,16 @@ def test_of_equal_messages_the_first_gets_the_gradient():
 
 @pytest.mark.parametrize("name", ["blocks", "ferry"])
 def test_q_values_and_gradients_on_domains(name, tasks, walk, encoders, monkeypatch):
-    # `odd` has relations of five arguments, `lamp` no objects. The larger of the problems have more
-    # objects than `most_objects`.
+    # `odd` has relations of five arguments, `lamp` no objects.
     encoder = encoders[name]
     pairs = []
     for seed in range(2):
         for task in tasks[name].values():
             pairs.append((walk(task, seed, 3)[0][-1], task.goal))
     batch = encoder.batch(pairs)
-    network = QNetwork(encoder.relations, 16, seed=1, most_objects=4)
+    network = QNetwork(encoder.relations, 16, seed=1)
     network.weights.data.copy_(random_weights(network.layout, 3, torch.float32))
-    exact = QNetwork(encoder.relations, 16, seed=1, most_objects=4).double()
+    exact = QNetwork(encoder.relations, 16, seed=1).double()
     exact.weights.data.copy_(network.weights.data)
     network.to(DEVICE)
     found = []
