@@ -45,7 +45,7 @@ def find_limit(folder: Path, domain: str) -> str:
     """
     late = {r.problem for r in read_domain(folder, domain) if r.outcome is Outcome.TIME_LIMIT}
     tried = {
-        path.suffixes[-2].removeprefix("."): {r.problem for r in read_results(path)}
+        path.name.removeprefix(f"{domain}.").removesuffix(".jsonl"): _list_tried(path)
         for path in folder.glob(f"{domain}.*.jsonl")
     }
     limits = sorted(tried, key=seconds)
@@ -59,12 +59,18 @@ def find_left(folder: Path, domain: str, limit: str, problems: Path) -> list[Pat
     Problems that a run with another limit has solved, or that have ended before its time, are not
     part of it.
     """
-    tried = {r.problem for r in read_results(folder / f"{domain}.{limit}.jsonl")}
-    ended = {r.problem for r in read_domain(folder, domain) if r.outcome is not Outcome.TIME_LIMIT}
+    tried = _list_tried(folder / f"{domain}.{limit}.jsonl")
+    again = (Outcome.TIME_LIMIT, Outcome.ERROR)
+    ended = {r.problem for r in read_domain(folder, domain) if r.outcome not in again}
     files = [p for p in problem_files(problems) if p.stem in tried or p.stem not in ended]
     left = sum(path.stem not in tried for path in files)
     print(f"{folder.name} {domain}: {left} problems left, {limit} each", flush=True)
     return files if left else []
+
+
+def _list_tried(records: Path) -> set[str]:
+    """Return the problems that have a record, but not those that are to be run again."""
+    return {r.problem for r in read_results(records) if r.outcome is not Outcome.ERROR}
 
 
 def run_test(
@@ -94,7 +100,10 @@ def link_files(files: Sequence[Path], folder: Path) -> Path:
 
 
 def run_and_wait(command: list[str]) -> int:
-    """Run a command with one thread and return its exit code; it ends if this process does."""
+    """Run a command with one thread and return its exit code.
+
+    It ends if this process is interrupted or terminated.
+    """
     process = subprocess.Popen(command, env=os.environ | {"OMP_NUM_THREADS": "1"})
     try:
         return process.wait()

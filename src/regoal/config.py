@@ -73,8 +73,9 @@ class TrainConfig:
     """Let the network see which goal literals are true in the state, and what mentions all objects
     of those that are not. The paper does not (docs: Deviations)."""
     relaxed_plans: bool = False
-    """Let the network see which actions begin a relaxed plan, and towards what. It shows what is
-    farther away than the layers reach (not in the paper; docs: Deviations)."""
+    """Let the network see which actions help in a relaxed task, where nothing that is true ever
+    becomes false, and towards what. It shows what is farther away than the layers reach (not in the
+    paper; docs: Deviations)."""
     learning_rate: Decay = field(default_factory=lambda: Decay(start=1e-3, end=1e-6, episodes=300))
     """Adam's step size over the episodes."""
     settle: float = 1.0
@@ -115,8 +116,8 @@ class TrainConfig:
     and learn from trajectories that meet one. The paper does not, and says that learning fails for
     lack of such data ("Failures")."""
     learn_others: bool = False
-    """Learn from one other action, too, in each state of a relabelled trajectory, as the successors
-    are known. The paper learns from the actions taken alone (docs: Deviations)."""
+    """In each state of a relabelled trajectory, learn from one random other action, too, as its
+    successor is known. The paper learns from the actions taken alone (docs: Deviations)."""
     bound_targets: bool = False
     """Keep targets within known bounds: no better than the steps that are certainly needed, no
     worse than the way to the goal that was found (not in the paper; docs: Deviations)."""

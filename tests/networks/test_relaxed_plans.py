@@ -50,7 +50,7 @@ def row(length, van, parcels, more=""):
 def steps_of(task, state=None):
     state = state or task.initial_state
     missing = [fact for fact in task.goal.literals() if state.holds(fact[0]) != fact[1]]
-    steps = RelaxedPlans(task).begin(state, missing)
+    steps = RelaxedPlans(task).find_steps(state, missing)
     assert len(set(steps)) == len(steps)
     return {(str(step.action), step.towards) for step in steps}
 
@@ -96,7 +96,7 @@ def test_random_domains(read_task, monkeypatch, kernel, domain, problem):
     plans, state = RelaxedPlans(task), task.initial_state
     for _ in range(3):
         missing = [fact for fact in task.goal.literals() if state.holds(fact[0]) != fact[1]]
-        found = plans.begin(state, missing)
+        found = plans.find_steps(state, missing)
         assert len(set(found)) == len(found)
         assert set(found) == find_steps(task, state, missing)
         actions = task.applicable_actions(state)
@@ -119,21 +119,39 @@ def test_tasks_that_are_too_large_or_not_plain_have_none(read_task, monkeypatch)
     assert steps_of(read_task(quantified, row(5, 0, [(4, 1)]))) == set()
 
 
+def test_tasks_that_were_used_long_ago_are_dropped(read_task, monkeypatch):
+    tasks = [read_task(VAN, row(length, 0, [(length - 1, 1)])) for length in (4, 5, 6)]
+    sizes, plans = [RelaxedPlans(task).actions for task in tasks], RelaxedPlansOfTasks()
+
+    def ask(task, drive):
+        action = task.applicable_actions(task.initial_state)[0]
+        state = task.successor(task.initial_state, action) if drive else task.initial_state
+        assert plans.find_steps(state, task.goal)
+
+    monkeypatch.setattr(relaxed_plans, "MOST_KEPT", sizes[0] + sizes[2])
+    for task, drive in ((tasks[0], False), (tasks[1], False), (tasks[0], True), (tasks[2], False)):
+        ask(task, drive)
+    assert list(plans._plans) == [tasks[0], tasks[2]]
+    monkeypatch.setattr(relaxed_plans, "MOST_KEPT", 0)
+    ask(tasks[1], True)
+    assert list(plans._plans) == [tasks[1]]
+
+
 def test_what_was_found_is_remembered_until_it_is_to_be_forgotten(read_task, monkeypatch):
     task, plans = read_task(VAN, row(5, 0, [(4, 1)])), RelaxedPlansOfTasks()
-    found = plans.begin(task.initial_state, task.goal)
-    assert plans.begin(task.initial_state, task.goal) is found
+    found = plans.find_steps(task.initial_state, task.goal)
+    assert plans.find_steps(task.initial_state, task.goal) is found
     monkeypatch.setattr(relaxed_plans, "MOST_REMEMBERED", 2 * len(found))
     state = task.initial_state
     for _ in range(2):
         state = task.successor(state, task.applicable_actions(state)[-1])
-        plans.begin(state, task.goal)
-    again = plans.begin(task.initial_state, task.goal)
+        plans.find_steps(state, task.goal)
+    again = plans.find_steps(task.initial_state, task.goal)
     assert again is not found
     assert again == found
     for forget in (lambda: plans.forget(task), plans.forget_states):
         forget()
-        once_more = plans.begin(task.initial_state, task.goal)
+        once_more = plans.find_steps(task.initial_state, task.goal)
         assert once_more is not again
         assert once_more == again
         again = once_more
@@ -147,9 +165,9 @@ def test_the_kernel_and_numpy_agree_on_the_built_in_domains(read_task, walk, nam
     assert plans.actions > 0
     for state in walk(task, 1, 8)[0]:
         missing = [fact for fact in task.goal.literals() if state.holds(fact[0]) != fact[1]]
-        fast = plans.begin(state, missing)
+        fast = plans.find_steps(state, missing)
         kernel, plans._kernel = plans._kernel, None
-        assert sorted(map(str, plans.begin(state, missing))) == sorted(map(str, fast))
+        assert sorted(map(str, plans.find_steps(state, missing))) == sorted(map(str, fast))
         plans._kernel = kernel
         assert fast or not missing or not task.applicable_actions(state)
 

@@ -96,8 +96,9 @@ def other_transitions(
 ) -> Iterator[Transition]:
     """Take one other action in each state of a part, drawn with equal odds, under its goal.
 
-    A part leads straight to its goal, so its own steps do not tell what is wrong. With `tests`, a
-    step is a mistake if it is proven to lead into a dead end.
+    States with a single action are left out. A part has no cycles, so where there is only one way,
+    its own steps do not tell what is wrong. With `tests`, a step is a mistake if it is proven to
+    lead into a dead end.
     """
     for state, action in zip(part.states, part.actions, strict=False):
         applicable = state.task.applicable_actions(state)

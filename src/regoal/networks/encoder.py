@@ -257,7 +257,8 @@ class Encoder:
         """Encode which of these actions begin a relaxed plan for what a goal lacks."""
         node = {action: i for i, action in enumerate(actions, start=len(state.task.objects))}
         relations = (
-            (self._index.get(step.relation), step.action) for step in self._plans.begin(state, goal)
+            (self._index.get(step.relation), step.action)
+            for step in self._plans.find_steps(state, goal)
         )
         return [(r, (node[action],)) for r, action in relations if r is not None and action in node]
 

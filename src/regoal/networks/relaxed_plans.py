@@ -1,18 +1,22 @@
 """Which applicable actions begin a relaxed plan, and towards what.
 
-In the delete relaxation a fact that was true once stays true. The fewest rounds after which a goal
-is true there are easy to find, and so are the actions that make it true in as many rounds. Those of
-them that are applicable are *helpful* (Hoffmann and Nebel, JAIR 2001). They show a network what
-lies farther away than its messages reach (not in the paper; docs/explanation/deviations.md).
+In the delete relaxation a fact that was true once stays true. Layer by layer, all actions that can
+be applied are applied at once (a relaxed planning graph). Of these, all are kept that make a goal
+literal true in as few layers as possible, then all that make true what they need, and so on. Those
+that are kept and applicable are called helpful here (Hoffmann and Nebel, JAIR 2001, keep one action
+for each fact, so theirs are fewer). They show a network what lies farther away than its messages
+reach (not in the paper; docs/explanation/deviations.md).
 
-A relaxed plan does several things at once: in Delivery, a truck drives to a package and, from where
+The kept actions do several things at once: in Delivery, a truck drives to a package and, from where
 it is now, to the package's destination. So actions are also told apart by what they lead *towards*:
-an action of the relaxed plan that lacks a single fact. Of each name, only the nearest count.
+a kept action that lacks a single fact. Of each action schema, only the nearest count. On the way
+there, of what an action needs only what becomes true last is followed.
 
-The kernel has all of it in C (kernels/cpu/relaxed_plans.h). Here it is in numpy, for machines
-without the kernel, and to compare.
+Actions are grounded here, in numpy. The kernel then explores each state in C
+(kernels/cpu/relaxed_plans.h). The same is here in numpy, for machines without the kernel, and to
+compare.
 
-Shapes by letter: F facts, A ground actions, K the most facts that one needs or makes.
+Shapes by letter: F facts, A ground actions, K the most facts that one needs, or makes.
 """
 
 import ctypes
@@ -43,11 +47,14 @@ from regoal.planning.strips import is_plain
 from regoal.planning.task import State, Task
 
 MOST_ACTIONS = 2_000_000
-"""The most ground actions of a task, some 150 bytes each; one with more has no helpful actions."""
+"""The most ground actions of a task, some 150 bytes each; a larger one has no helpful actions. They
+are counted while preconditions are joined, which may be before equalities rule some of them out."""
+MOST_KEPT = 5_000_000
+"""The most ground actions of all tasks together; beyond, the task used longest ago is dropped."""
 MOST_NAMES = 60
 """The most names of actions, each of which is one bit of a number."""
 MOST_REMEMBERED = 1_000_000
-"""The most steps that are remembered, some 70 bytes each."""
+"""The most steps that are remembered, some 70 bytes each; a state counts as one more."""
 
 Ints = npt.NDArray[np.int32]
 
@@ -68,7 +75,11 @@ class Step(NamedTuple):
 
 
 class RelaxedPlans:
-    """The relaxed plans of one task, whose actions are ground once for all states."""
+    """The relaxed plans of one task, whose actions are grounded once for all states.
+
+    A negative goal literal counts only if some precondition or the task's own goal negates its
+    predicate. Not for two threads at once.
+    """
 
     def __init__(self, task: Task) -> None:
         self.actions = 0
@@ -76,7 +87,7 @@ class RelaxedPlans:
         self._numbers: dict[Fact, int] = {}
         self._named: dict[int, GroundAction] = {}
         domain = task.domain.text.content
-        if is_plain(domain) and len(domain.actions) <= MOST_NAMES:
+        if is_plain(domain) and 0 < len(domain.actions) <= MOST_NAMES:
             try:
                 self._ground(task)
             except UsageError:  # the task is too large
@@ -106,7 +117,7 @@ class RelaxedPlans:
         self._bits = list(enumerate([None, *(schema.name for schema in self._schemas)]))
         """What each bit of an action says: what it leads towards."""
         counts = [len(rows) for rows in self._bindings]
-        self._begin = np.cumsum(counts) - counts
+        self._offsets = np.cumsum(counts) - counts
         self.actions = sum(counts)
         name_of = np.repeat(np.arange(len(counts), dtype=np.int32), counts)
         self._tables = _Tables.of(
@@ -135,21 +146,24 @@ class RelaxedPlans:
         rows[:, 1:][rows[:, 1:] == rows[:, :-1]] = len(self._facts)
         return rows.astype(np.int32)
 
-    def begin(self, state: State, missing: Sequence[Fact]) -> list[Step]:
+    def find_steps(self, state: State, missing: Sequence[Fact]) -> list[Step]:
         """Return the actions that begin a relaxed plan for literals that are missing in a state.
 
         The same action may come several times, with other names in `towards`. There are none if
         the task is too large, and none for a literal that is out of reach.
         """
-        if not self.actions:
+        wanted = {n for fact in missing if self.actions and (n := self._number_fact(fact)) >= 0}
+        if not wanted:
             return []
-        holding = self._list_true(state)
-        numbers = {n for fact in missing if (n := self._number_fact(fact)) >= 0}
-        wanted = np.array(sorted(numbers), np.int32)
-        run = begin_in_numpy if self._kernel is None else self._kernel.begin
+        given = self._list_true(state), np.array(sorted(wanted), np.int32)
+        found = (
+            find_in_numpy(self._tables, *given)
+            if self._kernel is None
+            else self._kernel.find(*given)
+        )
         steps = []
-        for number, bits in zip(*run(self._tables, holding, wanted), strict=True):
-            action = self._name(number)
+        for number, bits in zip(*found, strict=True):
+            action = self._get_action(number)
             steps += [Step(action, name) for i, name in self._bits if bits >> i & 1]
         return steps
 
@@ -175,12 +189,12 @@ class RelaxedPlans:
             known = self._numbers[fact] = at if found else -1
         return known
 
-    def _name(self, number: int) -> GroundAction:
+    def _get_action(self, number: int) -> GroundAction:
         """Return a ground action by its number."""
         known = self._named.get(number)
         if known is None:
             schema = int(self._tables.name_of[number])
-            objects = self._bindings[schema][number - self._begin[schema]].tolist()
+            objects = self._bindings[schema][number - self._offsets[schema]].tolist()
             named = tuple(self._objects[i] for i in objects)
             known = self._named[number] = GroundAction(self._schemas[schema].name, named)
         return known
@@ -190,24 +204,32 @@ class RelaxedPlansOfTasks:
     """The relaxed plans of each task; what begins them is remembered for the last states."""
 
     def __init__(self) -> None:
-        self._plans: dict[Task, RelaxedPlans] = {}
+        self._plans: OrderedDict[Task, RelaxedPlans] = OrderedDict()
         self._steps: OrderedDict[tuple[State, Goal], list[Step]] = OrderedDict()
         self._remembered = 0
 
-    def begin(self, state: State, goal: Goal) -> list[Step]:
+    def find_steps(self, state: State, goal: Goal) -> list[Step]:
         """Return the actions that begin a relaxed plan for what a goal lacks in a state."""
         known = self._steps.get((state, goal))
         if known is not None:
             self._steps.move_to_end((state, goal))
             return known
-        if state.task not in self._plans:
-            self._plans[state.task] = RelaxedPlans(state.task)
         missing = [fact for fact in goal.literals() if state.holds(fact[0]) != fact[1]]
-        steps = self._steps[state, goal] = self._plans[state.task].begin(state, missing)
+        steps = self._get_plans(state.task).find_steps(state, missing)
+        self._steps[state, goal] = steps
         self._remembered += len(steps) + 1
         while self._remembered > MOST_REMEMBERED:
             self._remembered -= len(self._steps.popitem(last=False)[1]) + 1
         return steps
+
+    def _get_plans(self, task: Task) -> RelaxedPlans:
+        """Return the plans of a task, and drop those of others if they are too many."""
+        if task not in self._plans:
+            self._plans[task] = RelaxedPlans(task)
+            while sum(p.actions for p in self._plans.values()) > MOST_KEPT and len(self._plans) > 1:
+                self._plans.popitem(last=False)
+        self._plans.move_to_end(task)
+        return self._plans[task]
 
     def forget_states(self) -> None:
         """Forget all states."""
@@ -226,17 +248,17 @@ class _Lists(NamedTuple):
 
     items: Ints
     """All lists, one after the other."""
-    begin: Ints
+    offsets: Ints
     """Where each begins; one more number says where the last one ends."""
 
     def gather(self, chosen: Ints) -> Ints:
         """Return the items of some lists, one after the other."""
-        begin, end = (self.begin[at].astype(np.int64) for at in (chosen, chosen + 1))
+        begin, end = (self.offsets[at].astype(np.int64) for at in (chosen, chosen + 1))
         return self.items[spread(begin, end - begin)]
 
     def repeat(self, chosen: Ints, values: Longs) -> Longs:
         """Return for each item of some lists the value of its list."""
-        return np.repeat(values, self.begin[chosen + 1] - self.begin[chosen])
+        return np.repeat(values, self.offsets[chosen + 1] - self.offsets[chosen])
 
 
 class _Tables(NamedTuple):
@@ -271,7 +293,7 @@ def _invert(table: Ints, facts: int) -> _Lists:
     return _Lists(row[order].astype(np.int32), begin.astype(np.int32))
 
 
-def begin_in_numpy(tables: _Tables, holding: Ints, wanted: Ints) -> tuple[list[int], list[int]]:
+def find_in_numpy(tables: _Tables, holding: Ints, wanted: Ints) -> tuple[list[int], list[int]]:
     """Return the applicable actions that begin a relaxed plan for facts, and the bits of each.
 
     Bit 0 says that it is part of the plan, bit 1 + n that it leads towards an action of name n.
@@ -289,7 +311,7 @@ def _explore(tables: _Tables, holding: Ints) -> tuple[Ints, Ints]:
 
     -1 if that is never.
     """
-    facts = np.full(len(tables.needers.begin), -1, np.int32)
+    facts = np.full(len(tables.needers.offsets), -1, np.int32)
     actions = np.full(len(tables.needs), -1, np.int32)
     facts[-1] = rounds = 0
     lacking = tables.sizes.copy()
@@ -365,11 +387,11 @@ class _Plans(ctypes.Structure):
 
 
 class _Kernel:
-    """The same as `begin_in_numpy` in C, with memory of its own."""
+    """The same as `find_in_numpy` in C, with memory of its own."""
 
     def __init__(self, library: ctypes.CDLL, tables: _Tables) -> None:
         self._library = library
-        facts, actions = len(tables.needers.begin) - 1, len(tables.needs)
+        facts, actions = len(tables.needers.offsets) - 1, len(tables.needs)
         free = np.flatnonzero(tables.sizes == 0).astype(np.int32)
         lists = (*tables.needers, *tables.makers)
         given = (tables.needs, tables.makes, *lists, tables.sizes, tables.name_of, free)
@@ -391,10 +413,9 @@ class _Kernel:
         library = load_kernel(False) if is_wanted() else None
         return None if library is None else cls(library, tables)
 
-    def begin(self, tables: _Tables, holding: Ints, wanted: Ints) -> tuple[list[int], list[int]]:
-        """Return what `begin_in_numpy` does, in another order."""
-        del tables
-        count = self._library.regoal_begin(
+    def find(self, holding: Ints, wanted: Ints) -> tuple[list[int], list[int]]:
+        """Return what `find_in_numpy` does, in another order."""
+        count = self._library.regoal_relaxed_plan(
             ctypes.byref(self._plans),
             *(point_to(holding), ctypes.c_int64(len(holding))),
             *(point_to(wanted), ctypes.c_int64(len(wanted))),

@@ -1,7 +1,8 @@
-"""Ground actions as tables of numbers, by joins of the preconditions that never become true.
+"""Ground actions as tables of numbers, by joins of the preconditions that no action makes true.
 
-An action is listed if these preconditions hold at first. So the table has every action that is ever
-applicable, and may have more. Made for domains whose preconditions are plain conjunctions.
+These are static ones, and those that are only deleted. An action is listed if they hold initially.
+So the table has every action that is ever applicable, and may have more. Made for domains whose
+preconditions are plain conjunctions.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -29,7 +30,8 @@ def list_bindings(
     """List the objects of an action's parameters in all ground actions: [actions, parameters].
 
     `domains` has the objects that each parameter may be, by number, and `fixed` the preconditions
-    that hold at first or never. Raises `UsageError` if there are more than `most`.
+    that no action makes true. Raises `UsageError` if a join of these has more than `most` rows,
+    even if equalities leave fewer.
     """
     places = {variable.name: i for i, variable in enumerate(action.parameters)}
     joined = [x for x in fixed if x.positive]
@@ -83,7 +85,7 @@ def _join(
     begin = np.searchsorted(ordered, of_rows, "left")
     counts = np.searchsorted(ordered, of_rows, "right") - begin
     if counts.sum() > most:
-        raise UsageError(f"There are more than {most} ground actions of {name}.")
+        raise UsageError(f"There are too many ground actions of {name}: more than {most}.")
     matches = order[spread(begin, counts)]
     new = [own.index(p) for p in own if p not in bound]
     joined = np.hstack([np.repeat(rows, counts, axis=0), table[matches][:, new]])
@@ -137,7 +139,7 @@ def bind(
 
 
 class FixedLiterals:
-    """Finds the preconditions of a task that hold at first or never."""
+    """Finds the preconditions of a task that no action makes true."""
 
     def __init__(
         self,
@@ -146,7 +148,7 @@ class FixedLiterals:
         numbers: Mapping[str, int],
         atoms: Iterable[Atom],
     ) -> None:
-        """`atoms` are all that are true at first; `types_of` has the types of each object."""
+        """`atoms` are all that are true initially; `types_of` has the types of each object."""
         self._changing, self._types_of, self._numbers = domain.changing, types_of, numbers
         arity = {name: len(types) for name, types in domain.symbols.predicates.items()}
         rows: dict[str, list[list[int]]] = {name: [] for name in arity}
@@ -168,7 +170,7 @@ class FixedLiterals:
         """The predicates of what actions add, and the objects that it can have in each place."""
 
     def of(self, action: PddlAction) -> dict[Literal, Longs]:
-        """Return the fixed preconditions of an action, with the atoms that are true at first."""
+        """Return the fixed preconditions of an action, with the initial atoms of its predicate."""
         found = dict.fromkeys(literals(action.precondition))
         return {
             x: self._tables[x.predicate]

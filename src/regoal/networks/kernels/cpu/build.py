@@ -48,7 +48,7 @@ def load_kernel(double: bool, /) -> ctypes.CDLL | None:
             log.warning("running without the C kernel, several times slower: %s", _explain(error))
             return None
         kernel = portable
-    for name in ("room", "infer", "forward", "backward", "begin"):
+    for name in ("room", "infer", "forward", "backward", "relaxed_plan"):
         getattr(kernel, f"regoal_{name}").restype = ctypes.c_int64
     return kernel
 

@@ -1,8 +1,8 @@
 /* The applicable actions that begin a relaxed plan, as relaxed_plans.py has them in numpy.
  *
- * Facts are numbered; F is one that always holds, and fills up rows. A fact's round is the number
- * of rounds after which it can be true, an action's the number after which it can be applied; -1
- * if that is never, or later than is of interest.
+ * Facts are numbered; F is one that always holds, and fills up rows. A fact's round is the layer of
+ * the relaxed planning graph in which it is true first, an action's the layer in which it can be
+ * applied first; -1 if there is none, or if it is later than is of interest.
  */
 #include <limits.h>
 #include <stdint.h>
@@ -10,7 +10,7 @@
 
 typedef struct {
     int64_t facts, actions, names;              /* F, A, and how many names actions have */
-    int64_t most_needs, most_makes;             /* K of both */
+    int64_t most_needs, most_makes;             /* the longest row of each */
     const int32_t *needs, *makes;               /* [A, K] facts */
     const int32_t *needers, *needers_begin;     /* the actions that need each fact: [..], [F + 1] */
     const int32_t *makers, *makers_begin;       /* the actions that make each fact */
@@ -23,7 +23,8 @@ typedef struct {
     uint8_t *wanted, *taken;                    /* [F + 1], [A] */
 } Plans;
 
-/* Let an action be applied: queue the facts that it makes for the first time. */
+/* Let an action be applied: queue the facts that it makes for the first time. `left` counts the
+ * wanted facts that are not reached yet, and `last` is the round of the last of them. */
 static int64_t plan_apply(const Plans *p, int32_t action, int32_t round, int64_t end, int64_t *left,
                      int32_t *last) {
     p->action_round[action] = round;
@@ -103,7 +104,8 @@ static void plan_aim(const Plans *p, int64_t count) {
         }
 }
 
-/* List the applicable actions with some bit. */
+/* Pass the bits of facts on to the actions that make them in time, and to what these need last, and
+ * so on; list the applicable actions with some bit. */
 static int64_t plan_list(const Plans *p, int64_t end, int64_t chosen, int32_t *actions) {
     int64_t count = 0;
     for (int64_t i = 0; i < chosen; i++)
@@ -130,7 +132,7 @@ static int64_t plan_list(const Plans *p, int64_t end, int64_t chosen, int32_t *a
 
 /* Write the actions [A] that begin a relaxed plan for the wanted facts, and the bits [A] of each:
  * 1 if it is part of the plan, 2 << n if it leads towards an action with name n. Returns how many. */
-int64_t regoal_begin(const Plans *p, const int32_t *holding, int64_t held, const int32_t *wanted,
+int64_t regoal_relaxed_plan(const Plans *p, const int32_t *holding, int64_t held, const int32_t *wanted,
                      int64_t wanting, int32_t *actions, int64_t *bits) {
     memset(p->fact_round, -1, (p->facts + 1) * sizeof(int32_t));
     memset(p->action_round, -1, p->actions * sizeof(int32_t));
