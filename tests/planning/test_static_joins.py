@@ -7,15 +7,15 @@ from conftest import reachable
 from networks.plain_relaxed_plans import list_actions
 from planning.strips_domains import domains, problems
 from regoal.errors import UsageError
-from regoal.planning.static_joins import FixedLiterals, list_bindings, list_objects
+from regoal.planning.static_joins import FixedLiterals, list_bindings
 
 
 def bindings_of(task, schema, most=1000):
     domain, numbers = task.domain.text.content, task.object_index
-    places = [list_objects(task.types_of, v.types) for v in schema.parameters]
     atoms = (*task.static_atoms, *task.initial_state.fluent_atoms)
-    fixed = FixedLiterals(domain, task.types_of, numbers, atoms).of(schema)
-    rows = list_bindings(schema, places, fixed, numbers, most)
+    fixed = FixedLiterals(domain, task.types_of, numbers, atoms)
+    places = [fixed.list_objects(v.types) for v in schema.parameters]
+    rows = list_bindings(schema, places, fixed.of(schema), numbers, most)
     assert rows.shape[1] == len(schema.parameters)
     return [tuple(task.objects[i] for i in row) for row in rows.tolist()]
 

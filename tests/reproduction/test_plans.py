@@ -20,7 +20,7 @@ LATE = replace(
 
 @pytest.fixture
 def write(tmp_path, monkeypatch):
-    """Write records of Gripper with a time limit into a folder of results of its own."""
+    """Write the records of a test of Gripper with some time limit into an empty folder."""
     monkeypatch.setattr(cells, "RESULTS_FOLDER", tmp_path)
 
     def write(limit, *results):

@@ -255,11 +255,11 @@ class Encoder:
         self, goal: Goal, state: State, actions: Sequence[GroundAction]
     ) -> list[EncodedAtom | None]:
         """Encode which of these actions begin a relaxed plan for what a goal lacks."""
+        steps = self._plans.find_steps(state, goal)
+        if not steps:
+            return []
         node = {action: i for i, action in enumerate(actions, start=len(state.task.objects))}
-        relations = (
-            (self._index.get(step.relation), step.action)
-            for step in self._plans.find_steps(state, goal)
-        )
+        relations = ((self._index.get(step.relation), step.action) for step in steps)
         return [(r, (node[action],)) for r, action in relations if r is not None and action in node]
 
     def _list_literals(self, goal: Goal, task: Task) -> tuple[tuple[Atom, bool], ...]:

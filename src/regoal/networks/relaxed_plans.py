@@ -7,42 +7,33 @@ that are kept and applicable are called helpful here (Hoffmann and Nebel, JAIR 2
 for each fact, so theirs are fewer). They show a network what lies farther away than its messages
 reach (not in the paper; docs/explanation/deviations.md).
 
-The kept actions do several things at once: in Delivery, a truck drives to a package and, from where
-it is now, to the package's destination. So actions are also told apart by what they lead *towards*:
-a kept action that lacks a single fact. Of each action schema, only the nearest count. On the way
-there, of what an action needs only what becomes true last is followed.
+The kept actions do several things at once: in Delivery, a truck drives to a package, and it also
+drives from where it is now to the package's destination. So a second mark says what an action leads
+*towards*: a kept action that lacks a single fact. Of each action schema, only the nearest count. On
+the way there, of what an action needs only what becomes true last is followed.
 
 Actions are grounded here, in numpy. The kernel then explores each state in C
-(kernels/cpu/relaxed_plans.h). The same is here in numpy, for machines without the kernel, and to
-compare.
+(kernels/cpu/relaxed_plans.h), or plan_tables.py does in numpy, for machines without the kernel.
 
 Shapes by letter: F facts, A ground actions, K the most facts that one needs, or makes.
 """
 
-import ctypes
 from collections import OrderedDict
 from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from regoal.errors import UsageError
-from regoal.networks.kernels.cpu.build import load_kernel
-from regoal.networks.kernels.cpu.kernel import is_wanted, point_to
+from regoal.networks.kernels.cpu.plan_kernel import PlanKernel
+from regoal.networks.plan_tables import MOST_NAMES, Ints, PlanTables, find_in_numpy
 from regoal.networks.relations import HELPFUL_KIND, TOWARDS_KIND
 from regoal.planning.actions import GroundAction
 from regoal.planning.datalog.grounding import Fact
 from regoal.planning.fact_codes import FactCodes
 from regoal.planning.goals import Goal
 from regoal.planning.pddl.conjunctions import literals
-from regoal.planning.static_joins import (
-    FixedLiterals,
-    Longs,
-    list_bindings,
-    list_objects,
-    spread,
-)
+from regoal.planning.static_joins import FixedLiterals, Longs, list_bindings
 from regoal.planning.strips import is_plain
 from regoal.planning.task import State, Task
 
@@ -51,12 +42,8 @@ MOST_ACTIONS = 2_000_000
 are counted while preconditions are joined, which may be before equalities rule some of them out."""
 MOST_KEPT = 5_000_000
 """The most ground actions of all tasks together; beyond, the task used longest ago is dropped."""
-MOST_NAMES = 60
-"""The most names of actions, each of which is one bit of a number."""
 MOST_REMEMBERED = 1_000_000
 """The most steps that are remembered, some 70 bytes each; a state counts as one more."""
-
-Ints = npt.NDArray[np.int32]
 
 
 class Step(NamedTuple):
@@ -104,7 +91,7 @@ class RelaxedPlans:
         self._kept = [a for a in task.static_atoms if a.predicate in domain.changing]
         self._bindings, needs, makes, left = [], [], [], MOST_ACTIONS
         for schema in self._schemas:
-            domains = [list_objects(task.types_of, v.types) for v in schema.parameters]
+            domains = [fixed.list_objects(v.types) for v in schema.parameters]
             rows = list_bindings(schema, domains, fixed.of(schema), numbers, left)
             left -= len(rows)
             effects = [x for effect in schema.effects for x in effect.literals]
@@ -114,16 +101,18 @@ class RelaxedPlans:
         self._facts = np.unique(np.concatenate([codes.ravel() for codes in (*needs, *makes)]))
         self._false = np.flatnonzero(self._facts >= self._codes.negative)
         """The facts that are atoms that are false."""
+        self._of_false = self._facts[self._false] - self._codes.negative
+        """The codes of these atoms."""
         self._bits = list(enumerate([None, *(schema.name for schema in self._schemas)]))
         """What each bit of an action says: what it leads towards."""
         counts = [len(rows) for rows in self._bindings]
         self._offsets = np.cumsum(counts) - counts
         self.actions = sum(counts)
         name_of = np.repeat(np.arange(len(counts), dtype=np.int32), counts)
-        self._tables = _Tables.of(
+        self._tables = PlanTables.of(
             self._number(needs), self._number(makes), name_of, len(self._facts)
         )
-        self._kernel = _Kernel.load(self._tables)
+        self._kernel = PlanKernel.load(self._tables)
 
     def _prefer_added(self, codes: Longs) -> Longs:
         """Take away what an action adds from what it deletes: [rows, literals]."""
@@ -173,8 +162,7 @@ class RelaxedPlans:
         true = [n for atom in atoms if (n := self._number_fact((atom, True))) >= 0]
         if not len(self._false):
             return np.array(true, np.int32)
-        of_false = self._facts[self._false] - self._codes.negative
-        false = self._false[~np.isin(of_false, self._codes.of_atoms(atoms))]
+        false = self._false[~np.isin(self._of_false, self._codes.of_atoms(atoms))]
         return np.concatenate([np.array(true, np.int32), false.astype(np.int32)])
 
     def _number_fact(self, fact: Fact) -> int:
@@ -241,185 +229,3 @@ class RelaxedPlansOfTasks:
         self._plans.pop(task, None)
         for key in [key for key in self._steps if key[0].task is task]:
             self._remembered -= len(self._steps.pop(key)) + 1
-
-
-class _Lists(NamedTuple):
-    """A list for each of some numbers."""
-
-    items: Ints
-    """All lists, one after the other."""
-    offsets: Ints
-    """Where each begins; one more number says where the last one ends."""
-
-    def gather(self, chosen: Ints) -> Ints:
-        """Return the items of some lists, one after the other."""
-        begin, end = (self.offsets[at].astype(np.int64) for at in (chosen, chosen + 1))
-        return self.items[spread(begin, end - begin)]
-
-    def repeat(self, chosen: Ints, values: Longs) -> Longs:
-        """Return for each item of some lists the value of its list."""
-        return np.repeat(values, self.offsets[chosen + 1] - self.offsets[chosen])
-
-
-class _Tables(NamedTuple):
-    """The ground actions of a task, by numbers."""
-
-    needs: Ints
-    """[A, K] facts; rows are filled up with F, a fact that always holds."""
-    makes: Ints
-    """[A, K]"""
-    needers: _Lists
-    """The actions that need each fact: F lists."""
-    makers: _Lists
-    """The actions that make each fact: F lists."""
-    sizes: Ints
-    """How many facts each action needs: [A]."""
-    name_of: Ints
-    """The number of each action's name: [A]."""
-
-    @classmethod
-    def of(cls, needs: Ints, makes: Ints, name_of: Ints, facts: int) -> "_Tables":
-        """Make the tables from the facts that actions need and make."""
-        sizes = (needs < facts).sum(1, dtype=np.int32)
-        return cls(needs, makes, _invert(needs, facts), _invert(makes, facts), sizes, name_of)
-
-
-def _invert(table: Ints, facts: int) -> _Lists:
-    """List the rows in which each fact is."""
-    row, _ = np.nonzero(table < facts)
-    fact = table[table < facts]
-    order = np.argsort(fact, kind="stable")
-    begin = np.searchsorted(fact[order], np.arange(facts + 1))
-    return _Lists(row[order].astype(np.int32), begin.astype(np.int32))
-
-
-def find_in_numpy(tables: _Tables, holding: Ints, wanted: Ints) -> tuple[list[int], list[int]]:
-    """Return the applicable actions that begin a relaxed plan for facts, and the bits of each.
-
-    Bit 0 says that it is part of the plan, bit 1 + n that it leads towards an action of name n.
-    """
-    facts, actions = _explore(tables, holding)
-    chosen = _choose(tables, facts, actions, wanted)
-    bits = _lead(tables, facts, actions, chosen)
-    bits[chosen[actions[chosen] == 0]] |= 1
-    first = np.flatnonzero((bits != 0) & (actions == 0))
-    return first.tolist(), bits[first].tolist()
-
-
-def _explore(tables: _Tables, holding: Ints) -> tuple[Ints, Ints]:
-    """Return the rounds after which facts [F + 1] can be true and actions [A] be applied.
-
-    -1 if that is never.
-    """
-    facts = np.full(len(tables.needers.offsets), -1, np.int32)
-    actions = np.full(len(tables.needs), -1, np.int32)
-    facts[-1] = rounds = 0
-    lacking = tables.sizes.copy()
-    new, enabled = holding, np.flatnonzero(lacking == 0)
-    while len(new) or len(enabled):
-        facts[new] = rounds
-        needing = tables.needers.gather(new)
-        np.subtract.at(lacking, needing, 1)
-        enabled = np.concatenate([enabled, needing[lacking[needing] == 0]])
-        actions[enabled] = rounds
-        made = tables.makes[enabled].ravel()
-        new, enabled = np.unique(made[facts[made] < 0]), enabled[:0]
-        rounds += 1
-    return facts, actions
-
-
-def _choose(tables: _Tables, facts: Ints, actions: Ints, wanted: Ints) -> Longs:
-    """Return the actions that make what is wanted in time, and those that make what these need."""
-    waiting = wanted[facts[wanted] > 0]
-    seen = np.zeros(len(facts), bool)
-    seen[waiting] = True
-    chosen = [np.zeros(0, np.int64)]
-    for rounds in range(facts[waiting].max(initial=0), 0, -1):
-        makers = tables.makers.gather(waiting[facts[waiting] == rounds])
-        chosen.append(np.unique(makers[actions[makers] == rounds - 1]))
-        needs = np.unique(tables.needs[chosen[-1]])
-        needs = needs[(facts[needs] > 0) & ~seen[needs]]
-        seen[needs] = True
-        waiting = np.concatenate([waiting, needs])
-    return np.concatenate(chosen)
-
-
-def _lead(tables: _Tables, facts: Ints, actions: Ints, chosen: Longs) -> Longs:
-    """Return the bits [A] of the names of the nearest actions that actions lead towards."""
-    later = chosen[actions[chosen] > 0]
-    lacks = facts[tables.needs[later]] > 0
-    single = lacks.sum(1) == 1
-    lacked, name = tables.needs[later[single]][lacks[single]], tables.name_of[later[single]]
-    nearest = np.full(MOST_NAMES, np.iinfo(np.int32).max, np.int32)
-    np.minimum.at(nearest, name, facts[lacked])
-    near = facts[lacked] == nearest[name]
-    of_fact, of_action = np.zeros(len(facts), np.int64), np.zeros(len(actions), np.int64)
-    np.bitwise_or.at(of_fact, lacked[near], np.int64(2) << name[near])
-    waiting = np.unique(lacked[near])
-    for rounds in range(facts[waiting].max(initial=0), 0, -1):
-        due = waiting[facts[waiting] == rounds]
-        makers, bits = tables.makers.gather(due), tables.makers.repeat(due, of_fact[due])
-        in_time = actions[makers] == rounds - 1
-        np.bitwise_or.at(of_action, makers[in_time], bits[in_time])
-        makers = np.unique(makers[in_time])
-        needs = tables.needs[makers]
-        last = (facts[needs] == rounds - 1) & (facts[needs] > 0)
-        np.bitwise_or.at(of_fact, needs[last], np.repeat(of_action[makers], last.sum(1)))
-        waiting = np.concatenate([waiting, np.unique(needs[last])])
-    return of_action
-
-
-class _Plans(ctypes.Structure):
-    """The tables, and memory to work in, as relaxed_plans.h describes them."""
-
-    _fields_ = tuple(
-        (name, kind)
-        for kind, names in (
-            (ctypes.c_int64, ("facts", "actions", "names", "most_needs", "most_makes")),
-            (ctypes.c_void_p, ("needs", "makes", "needers", "needers_begin", "makers")),
-            (ctypes.c_void_p, ("makers_begin", "sizes", "name_of", "free")),
-            (ctypes.c_int64, ("free_count",)),
-            (ctypes.c_void_p, ("fact_round", "queue", "action_round", "lacking", "chosen")),
-            (ctypes.c_void_p, ("fact_leads", "action_leads", "wanted", "taken")),
-        )
-        for name in names
-    )
-
-
-class _Kernel:
-    """The same as `find_in_numpy` in C, with memory of its own."""
-
-    def __init__(self, library: ctypes.CDLL, tables: _Tables) -> None:
-        self._library = library
-        facts, actions = len(tables.needers.offsets) - 1, len(tables.needs)
-        free = np.flatnonzero(tables.sizes == 0).astype(np.int32)
-        lists = (*tables.needers, *tables.makers)
-        given = (tables.needs, tables.makes, *lists, tables.sizes, tables.name_of, free)
-        self._given = [np.ascontiguousarray(table) for table in given]
-        self._work = [np.empty(n, np.int32) for n in (facts + 1, facts + 1, *[actions] * 3)]
-        self._work += [np.empty(n, np.int64) for n in (facts + 1, actions)]
-        self._work += [np.empty(n, np.uint8) for n in (facts + 1, actions)]
-        self._found = np.empty(actions, np.int32), np.empty(actions, np.int64)
-        self._plans = _Plans(
-            *(facts, actions, MOST_NAMES, tables.needs.shape[1], tables.makes.shape[1]),
-            *(point_to(table) for table in self._given),
-            len(free),
-            *(point_to(room) for room in self._work),
-        )
-
-    @classmethod
-    def load(cls, tables: _Tables) -> "_Kernel | None":
-        """Return the kernel, or None if there is none."""
-        library = load_kernel(False) if is_wanted() else None
-        return None if library is None else cls(library, tables)
-
-    def find(self, holding: Ints, wanted: Ints) -> tuple[list[int], list[int]]:
-        """Return what `find_in_numpy` does, in another order."""
-        count = self._library.regoal_relaxed_plan(
-            ctypes.byref(self._plans),
-            *(point_to(holding), ctypes.c_int64(len(holding))),
-            *(point_to(wanted), ctypes.c_int64(len(wanted))),
-            *(point_to(found) for found in self._found),
-        )
-        actions, bits = (found[:count].tolist() for found in self._found)
-        return actions, bits

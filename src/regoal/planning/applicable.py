@@ -15,7 +15,7 @@ from regoal.errors import TooWideError
 from regoal.planning.actions import MOST_APPLICABLE
 from regoal.planning.goals import Atom
 from regoal.planning.pddl.conjunctions import literals
-from regoal.planning.pddl.model import PddlAction
+from regoal.planning.pddl.model import PddlAction, objects_of
 from regoal.system.cancellation import CHECK_EVERY, check
 
 Objects = tuple[str, ...]
@@ -150,11 +150,7 @@ class ApplicableActions:
         static: Iterable[Atom],
     ) -> None:
         def of_types(types: Sequence[str]) -> Set[str]:
-            return frozenset(
-                name
-                for name, of in types_of.items()
-                if "object" in types or not set(of).isdisjoint(types)
-            )
+            return frozenset(objects_of(types_of, types))
 
         self._place = place
         self._schemas = {action.name: _Schema(action, of_types) for action in actions}

@@ -39,7 +39,9 @@ class FactCodes:
         self.negative = count
         """The code of a false atom is that of the true one plus this."""
         conditions = [x for a in domain.actions for x in literals(a.precondition)]
-        self._negated = {x.predicate for x in conditions if not x.positive}.union(negated)
+        found = {x.predicate for x in conditions if not x.positive}.union(negated)
+        self._coded = {True: self._begin.keys(), False: found & self._begin.keys()}
+        """The predicates whose true and false atoms have codes."""
 
     def of_literals(self, action: PddlAction, found: Iterable[Literal], rows: Longs) -> Longs:
         """Return the codes of an action's literals for each of its bindings: [rows, literals].
@@ -52,7 +54,7 @@ class FactCodes:
             + bind(x.terms, rows, places, self._numbers) @ self._get_powers(len(x.terms))
             + (0 if x.positive else self.negative)
             for x in found
-            if x.predicate in (self._begin if x.positive else self._negated & self._begin.keys())
+            if x.predicate in self._coded[x.positive]
         ]
         return np.stack(columns, axis=1) if columns else np.zeros((len(rows), 0), np.int64)
 

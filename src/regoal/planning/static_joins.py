@@ -13,7 +13,7 @@ import numpy.typing as npt
 from regoal.errors import UsageError
 from regoal.planning.goals import Atom
 from regoal.planning.pddl.conjunctions import literals
-from regoal.planning.pddl.model import Literal, PddlAction, PddlDomain
+from regoal.planning.pddl.model import Literal, PddlAction, PddlDomain, objects_of
 
 Longs = npt.NDArray[np.int64]
 Tables = Mapping[Literal, Longs]
@@ -139,7 +139,7 @@ def bind(
 
 
 class FixedLiterals:
-    """Finds the preconditions of a task that no action makes true."""
+    """Finds the objects of types, and the preconditions of a task that no action makes true."""
 
     def __init__(
         self,
@@ -155,9 +155,7 @@ class FixedLiterals:
         for predicate, objects in atoms:
             rows[predicate].append([numbers[name] for name in objects])
         self._tables = {
-            name: np.array(found, np.int64).reshape(
-                len(found), len(domain.symbols.predicates[name])
-            )
+            name: np.array(found, np.int64).reshape(len(found), arity[name])
             for name, found in rows.items()
         }
         self._added = [
@@ -194,18 +192,11 @@ class FixedLiterals:
         """Return the objects that a literal of an action can have in each place, by number."""
         types = {variable.name: variable.types for variable in action.parameters}
         return [
-            list_objects(self._types_of, types[term])
-            if term in types
-            else np.array([self._numbers[term]])
+            self.list_objects(types[term]) if term in types else np.array([self._numbers[term]])
             for term in literal.terms
         ]
 
-
-def list_objects(types_of: Mapping[str, Sequence[str]], types: Sequence[str]) -> Longs:
-    """Return the objects of some types, by number; `types_of` gives the types of each object."""
-    found = [
-        i
-        for i, of in enumerate(types_of.values())
-        if "object" in types or not set(of).isdisjoint(types)
-    ]
-    return np.array(found, np.int64)
+    def list_objects(self, types: Sequence[str]) -> Longs:
+        """Return the objects of some types, by number."""
+        found = objects_of(self._types_of, types)
+        return np.array([self._numbers[name] for name in found], np.int64)

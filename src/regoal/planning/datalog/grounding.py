@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from regoal.planning.datalog.rules import Rule, Rules
 from regoal.planning.goals import Atom
-from regoal.planning.pddl.model import Literal, Variable
+from regoal.planning.pddl.model import Literal, Variable, objects_of
 from regoal.system.cancellation import check
 
 Binding = dict[str, str]
@@ -181,11 +181,7 @@ class _Grounder:
         """Return the objects that a variable may stand for."""
         types = variable.types
         if types not in self._objects_of_types:
-            self._objects_of_types[types] = {
-                name: None
-                for name, of in self._types.items()
-                if "object" in types or not set(of).isdisjoint(types)
-            }
+            self._objects_of_types[types] = dict.fromkeys(objects_of(self._types, types))
         return self._objects_of_types[types]
 
     def _count_step(self) -> None:

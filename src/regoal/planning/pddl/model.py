@@ -13,6 +13,17 @@ Ancestors = Mapping[str, frozenset[str]]
 """Maps each type to itself and all types above it; `object` is above all."""
 
 
+def objects_of(types_of: Mapping[str, Sequence[str]], types: Sequence[str]) -> list[str]:
+    """Return the objects that have one of these types, in order.
+
+    `types_of` gives the types of each object, without `object`, which all have.
+
+    >>> objects_of({"van": ("car",), "home": ("place",)}, ("place",))
+    ['home']
+    """
+    return [name for name, of in types_of.items() if not {*of, "object"}.isdisjoint(types)]
+
+
 @dataclass(frozen=True)
 class Variable:
     """A parameter or bound variable, with `?` in its name, and the types of its values."""

@@ -15,6 +15,7 @@ from regoal.planning.pddl.model import (
     Quantified,
     Types,
     Variable,
+    objects_of,
 )
 from regoal.planning.task import Task
 
@@ -214,11 +215,7 @@ class Grounder:
 
     def _list_objects(self, types: Types) -> tuple[str, ...]:
         if types not in self._objects:
-            self._objects[types] = tuple(
-                name
-                for name, of in self._task.types_of.items()
-                if "object" in types or not set(of).isdisjoint(types)
-            )
+            self._objects[types] = tuple(objects_of(self._task.types_of, types))
         return self._objects[types]
 
     def _find_support(self, predicates: Iterable[str]) -> frozenset[str]:

@@ -1,4 +1,4 @@
-/* The applicable actions that begin a relaxed plan, as relaxed_plans.py has them in numpy.
+/* The applicable actions that begin a relaxed plan, as plan_tables.py has them in numpy.
  *
  * Facts are numbered; F is one that always holds, and fills up rows. A fact's round is the layer of
  * the relaxed planning graph in which it is true first, an action's the layer in which it can be
